@@ -1,0 +1,110 @@
+// Package database opens Doortab's MySQL-compatible database with every setting that
+// correctness needs, and keeps the one door for transactions, [DB.InTx].
+//
+// Settings that a rule depends on are set here and override what a DSN says: times in UTC and
+// cut to the millisecond, strict SQL mode, READ COMMITTED, a lock wait of seconds, parameters
+// interpolated by the client, connections that are renewed before a proxy drops them.
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	gormmysql "gorm.io/driver/mysql"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+const (
+	// LockWait is how long a statement waits for a row lock before it fails with 1205.
+	LockWait = 2 * time.Second
+
+	// answerWait bounds each read from the server. It must exceed LockWait, else a wait for
+	// a lock would look like a broken connection.
+	answerWait = 30 * time.Second
+
+	defaultPool = 16
+)
+
+// Config says which database to open.
+type Config struct {
+	// DSN has go-sql-driver's form: user:password@tcp(host:port)/schema or user@unix(/path)/schema.
+	DSN string
+	// Pool is the number of connections, open and idle alike; 16 where it is 0. Keep it below
+	// the server's max_connections, shared by all processes.
+	Pool int
+	// Logger hears of retries; slog.Default where it is nil.
+	Logger *slog.Logger
+}
+
+// DB is an open database. It is safe for concurrent use.
+type DB struct {
+	gorm *gorm.DB
+	sql  *sql.DB
+	log  *slog.Logger
+}
+
+// Open prepares the pool without waiting for the server: a server that is down shows at the
+// first statement, or at [DB.Ping]. It fails on a DSN that can't be parsed or names no schema.
+func Open(config Config) (*DB, error) {
+	settings, err := settingsFor(config.DSN)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := mysql.NewConnector(settings)
+	if err != nil {
+		return nil, fmt.Errorf("database DSN: %w", err)
+	}
+	pool := sql.OpenDB(&connector{inner})
+	size := config.Pool
+	if size <= 0 {
+		size = defaultPool
+	}
+	pool.SetMaxOpenConns(size)
+	pool.SetMaxIdleConns(size)
+	pool.SetConnMaxLifetime(3 * time.Minute)
+
+	log := config.Logger
+	if log == nil {
+		log = slog.Default()
+	}
+	handle, err := gorm.Open(
+		gormmysql.New(gormmysql.Config{Conn: pool, SkipInitializeWithVersion: true}),
+		&gorm.Config{
+			Logger:                 logger.Discard,
+			SkipDefaultTransaction: true,
+			DisableAutomaticPing:   true,
+			NowFunc:                Now,
+		})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open database: %w", err), pool.Close())
+	}
+	return &DB{gorm: handle, sql: pool, log: log}, nil
+}
+
+// Now is the time as the database keeps it: UTC, cut to the millisecond.
+func Now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// Read returns a fresh statement chain outside any transaction, on the primary.
+func (db *DB) Read(ctx context.Context) *gorm.DB {
+	return db.gorm.Session(&gorm.Session{NewDB: true, Context: ctx})
+}
+
+// SQL is the pool itself, for migrations and for statements that gorm has no form for.
+func (db *DB) SQL() *sql.DB { return db.sql }
+
+// Ping asks the server whether it answers.
+func (db *DB) Ping(ctx context.Context) error {
+	if err := db.sql.PingContext(ctx); err != nil {
+		return fmt.Errorf("database does not answer (check DOORTAB_DATABASE_DSN and the server): %w", err)
+	}
+	return nil
+}
+
+// Close ends the pool.
+func (db *DB) Close() error { return db.sql.Close() }
