@@ -41,16 +41,16 @@ const (
 )
 
 var classOf = map[uint16]Class{
-	1213: Retry, // deadlock; at COMMIT a Galera certification failure
+	1213: Retry,              // deadlock; at COMMIT a Galera certification failure
 	1205: Retry, 3572: Retry, // a row stayed locked
-	1020: Retry, // MariaDB: record has changed since last read
+	1020: Retry,              // MariaDB: record has changed since last read
 	1412: Retry, 1615: Retry, // table definition changed
 	1053: Retry, 1317: Retry, 1927: Retry, // shutdown or kill
 	1290: Retry, 1792: Retry, 1836: Retry, // read-only after a failover; the driver drops the connection
 	9007: Retry, 8005: Retry, 8002: Retry, 8022: Retry, 8027: Retry, 8028: Retry, // TiDB write conflicts
 	1040: BackPressure, 1203: BackPressure, 1226: BackPressure, // too many connections
 	1021: BackPressure, 1114: BackPressure, 3: BackPressure, 1041: BackPressure, // disk or memory full
-	1047: BackPressure, // Galera: node not in the primary component
+	1047: BackPressure,                                                             // Galera: node not in the primary component
 	1045: BackPressure, 1049: BackPressure, 1130: BackPressure, 1044: BackPressure, // an operator must mend access
 	1142: BackPressure, 1146: BackPressure, 1054: BackPressure, // rights or schema: likewise, and no event's fault
 }
