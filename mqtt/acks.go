@@ -1,0 +1,151 @@
+package mqtt
+
+import "sync"
+
+type ackState int
+
+const (
+	// held: with the caller, or waiting for room there.
+	held ackState = iota
+	// retrying: deferred, still in the order of arrival.
+	retrying
+	// stepped: deferred, and later ones have gone past it.
+	stepped
+	// acknowledged: handed to the connection, or about to be in its turn.
+	acknowledged
+)
+
+// ackQueue keeps the unacknowledged messages of one connection, and puts their acknowledgements into order of arrival. It
+// ends with its connection: a packet id means nothing on the next one.
+type ackQueue struct {
+	window   int
+	progress func()
+
+	mu       sync.Mutex
+	order    []*Message
+	ready    []*Message
+	open     int
+	held     int
+	sending  bool
+	overflow bool
+	wake     chan struct{}
+}
+
+func newAckQueue(window int, progress func()) *ackQueue {
+	return &ackQueue{window: window, progress: progress, wake: make(chan struct{}, 1)}
+}
+
+// admit takes a message in; false means that the window is full and the message must be left alone.
+func (q *ackQueue) admit(m *Message) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.open >= q.window {
+		q.overflow = true
+		return false
+	}
+	q.open++
+	q.held++
+	q.order = append(q.order, m)
+	return true
+}
+
+func (q *ackQueue) ack(m *Message) {
+	q.mu.Lock()
+	switch m.state {
+	case acknowledged:
+		q.mu.Unlock()
+		return
+	case held:
+		q.held--
+	case stepped:
+		q.ready = append(q.ready, m)
+	}
+	m.state = acknowledged
+	q.open--
+	q.advance()
+	q.mu.Unlock()
+	signal(q.wake)
+}
+
+func (q *ackQueue) deferred(m *Message) {
+	q.mu.Lock()
+	if m.state == held {
+		m.state = retrying
+		q.held--
+		q.advance()
+	}
+	q.mu.Unlock()
+	signal(q.wake)
+}
+
+// advance moves the head of the order past everything that is decided.
+func (q *ackQueue) advance() {
+	for len(q.order) > 0 {
+		m := q.order[0]
+		switch m.state {
+		case held:
+			return
+		case retrying:
+			m.state = stepped
+		case acknowledged:
+			q.ready = append(q.ready, m)
+		}
+		q.order[0] = nil
+		q.order = q.order[1:]
+	}
+	q.order = nil
+}
+
+// run sends what is ready until the connection has ended.
+func (q *ackQueue) run(ended <-chan struct{}) {
+	for {
+		select {
+		case <-ended:
+			return
+		case <-q.wake:
+		}
+		for batch := q.take(); len(batch) > 0; batch = q.take() {
+			for _, m := range batch {
+				m.wire.Ack()
+			}
+		}
+		q.progress()
+	}
+}
+
+func (q *ackQueue) take() []*Message {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	batch := q.ready
+	q.ready = nil
+	q.sending = len(batch) > 0
+	return batch
+}
+
+// idle says that nothing is with the caller (deferred messages aside) and every acknowledgement has gone out.
+func (q *ackQueue) idle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.held == 0 && len(q.ready) == 0 && !q.sending
+}
+
+// leaked says that messages were left alone and everything else is acknowledged: only a new connection gives the broker
+// its window back.
+func (q *ackQueue) leaked() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.overflow && q.open == 0 && len(q.ready) == 0 && !q.sending
+}
+
+func (q *ackQueue) unacknowledged() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.open
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
