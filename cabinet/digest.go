@@ -81,20 +81,20 @@ func (d *digester) tags(tags []string) {
 	}
 }
 
-// malformed writes the entries in an order of their own, without their place in a list.
+// malformed writes the entries in an order of their own, without their index in a list.
 func (d *digester) malformed(entries []MalformedEntry) {
-	type entry struct{ list, raw string }
+	type entry struct{ place, raw string } // "items[", "userId"
 	sorted := make([]entry, 0, len(entries))
 	for _, m := range entries {
-		list, _, _ := strings.Cut(m.Where, "[")
-		sorted = append(sorted, entry{list: list, raw: fold(canonical(m.Raw))})
+		place := strings.TrimRight(m.Where, "0123456789]")
+		sorted = append(sorted, entry{place: place, raw: fold(canonical(m.Raw))})
 	}
 	slices.SortFunc(sorted, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.list, b.list), cmp.Compare(a.raw, b.raw))
+		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.raw, b.raw))
 	})
 	d.number(int64(len(sorted)))
 	for _, m := range sorted {
-		d.text(m.list)
+		d.text(m.place)
 		d.text(m.raw)
 	}
 }
@@ -104,7 +104,7 @@ func canonical(raw []byte) string {
 	value := jsontext.Value(bytes.Clone(raw))
 	err := value.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false))
 	if err != nil {
-		return string(raw)
+		return string(raw) // not from Decode: whoever built the event put something else than JSON into Raw
 	}
 	return string(value)
 }

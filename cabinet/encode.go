@@ -1,26 +1,18 @@
 package cabinet
 
-import (
-	"strconv"
-	"strings"
-	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
-)
-
-const timeLayout = `"2006-01-02T15:04:05.000Z"`
+import "strings"
 
 // MarshalJSON writes the event as a cabinet reports it: evidence where the Has… fields say so, malformed entries in the
 // places that they came from. Decode reads from it an event of the same digest.
-func (e *Event) MarshalJSON() ([]byte, error) {
+func (e Event) MarshalJSON() ([]byte, error) {
 	w := writer{buf: make([]byte, 0, 512)}
 	w.open('{')
 	w.member("closeEventId").text(e.CloseEventID)
 	w.member("deviceId").number(e.DeviceID)
 	w.member("kind").text(string(e.Kind))
-	w.optional(e)
+	w.optional(&e)
 	w.member("closedAt").instant(e.ClosedAt)
-	w.evidence(e)
+	w.evidence(&e)
 	w.close('}')
 	return w.buf, nil
 }
@@ -84,7 +76,9 @@ func (w *writer) item(item Item) {
 	w.element().open('{')
 	w.member("productId").number(item.ProductID)
 	w.member("quantity").number(item.Quantity)
-	w.member("confidence").float(item.Confidence)
+	if item.Confidence != 1 {
+		w.member("confidence").float(item.Confidence)
+	}
 	w.close('}')
 }
 
@@ -117,80 +111,3 @@ func (w *writer) malformed(e *Event, prefix string) {
 		}
 	}
 }
-
-// MarshalJSON writes the receipt with every member, also where there is nothing to say: no order is null, no lines and
-// no reasons are empty lists.
-func (r Receipt) MarshalJSON() ([]byte, error) {
-	w := writer{buf: make([]byte, 0, 512)}
-	w.open('{')
-	w.member("closeEventId").text(r.CloseEventID)
-	w.member("deviceId").number(r.DeviceID)
-	w.member("outcome").text(string(r.Outcome))
-	w.member("duplicate").raw(strconv.AppendBool(nil, r.Duplicate))
-	w.member("orderId")
-	if r.OrderID == "" {
-		w.raw([]byte("null"))
-	} else {
-		w.text(r.OrderID)
-	}
-	w.member("currency").text(r.Currency)
-	w.member("totalMinor").number(r.TotalMinor)
-	w.lines(r.Lines)
-	w.member("reasons").open('[')
-	for _, reason := range r.Reasons {
-		w.element().text(string(reason))
-	}
-	w.close(']')
-	w.member("settledAt")
-	if r.SettledAt.IsZero() {
-		w.raw([]byte("null"))
-	} else {
-		w.instant(r.SettledAt)
-	}
-	w.close('}')
-	return w.buf, nil
-}
-
-func (w *writer) lines(lines []Line) {
-	w.member("lines").open('[')
-	for _, line := range lines {
-		w.element().open('{')
-		w.member("productId").number(line.ProductID)
-		w.member("quantity").number(line.Quantity)
-		w.member("unitPriceMinor").number(line.UnitPriceMinor)
-		w.member("amountMinor").number(line.AmountMinor)
-		w.close('}')
-	}
-	w.close(']')
-}
-
-// writer appends JSON. It knows where a comma is due by the byte before.
-type writer struct{ buf []byte }
-
-func (w *writer) open(delim byte)  { w.buf = append(w.buf, delim) }
-func (w *writer) close(delim byte) { w.buf = append(w.buf, delim) }
-func (w *writer) raw(value []byte) { w.buf = append(w.buf, value...) }
-
-func (w *writer) element() *writer {
-	if last := w.buf[len(w.buf)-1]; last != '{' && last != '[' {
-		w.buf = append(w.buf, ',')
-	}
-	return w
-}
-
-func (w *writer) member(name string) *writer {
-	w.element().text(name)
-	w.buf = append(w.buf, ':')
-	return w
-}
-
-// text replaces invalid UTF-8, the only thing that quoting could fail for.
-func (w *writer) text(s string) {
-	w.buf, _ = jsontext.AppendQuote(w.buf, strings.ToValidUTF8(s, "\uFFFD"))
-}
-
-func (w *writer) number(n int64) { w.buf = strconv.AppendInt(w.buf, n, 10) }
-
-func (w *writer) float(f float64) { w.buf = strconv.AppendFloat(w.buf, f, 'g', -1, 64) }
-
-func (w *writer) instant(at time.Time) { w.buf = at.UTC().AppendFormat(w.buf, timeLayout) }

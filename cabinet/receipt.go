@@ -71,3 +71,39 @@ type Line struct {
 	UnitPriceMinor int64 `json:"unitPriceMinor"`
 	AmountMinor    int64 `json:"amountMinor"`
 }
+
+// MarshalJSON writes the receipt with every member, also where there is nothing to say: no order is null, no lines and
+// no reasons are empty lists.
+func (r Receipt) MarshalJSON() ([]byte, error) {
+	w := writer{buf: make([]byte, 0, 512)}
+	w.open('{')
+	w.member("closeEventId").text(r.CloseEventID)
+	w.member("deviceId").number(r.DeviceID)
+	w.member("outcome").text(string(r.Outcome))
+	w.member("duplicate").flag(r.Duplicate)
+	w.member("orderId").textOrNull(r.OrderID)
+	w.member("currency").text(r.Currency)
+	w.member("totalMinor").number(r.TotalMinor)
+	w.lines(r.Lines)
+	w.member("reasons").open('[')
+	for _, reason := range r.Reasons {
+		w.element().text(string(reason))
+	}
+	w.close(']')
+	w.member("settledAt").instantOrNull(r.SettledAt)
+	w.close('}')
+	return w.buf, nil
+}
+
+func (w *writer) lines(lines []Line) {
+	w.member("lines").open('[')
+	for _, line := range lines {
+		w.element().open('{')
+		w.member("productId").number(line.ProductID)
+		w.member("quantity").number(line.Quantity)
+		w.member("unitPriceMinor").number(line.UnitPriceMinor)
+		w.member("amountMinor").number(line.AmountMinor)
+		w.close('}')
+	}
+	w.close(']')
+}

@@ -3,6 +3,7 @@ package cabinet
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -46,9 +47,9 @@ func instant(raw []byte) (time.Time, bool) {
 	if raw[0] != '"' {
 		return time.Time{}, false
 	}
-	var at time.Time
-	// RFC 3339 allows t and z in lower case. UnmarshalText is the strict reader: Parse lets "T1:02:03" and a comma pass.
-	if err := at.UnmarshalText(bytes.ToUpper(unquote(raw))); err != nil {
+	text := strings.ToUpper(string(unquote(raw))) // RFC 3339 section 5.6 allows t and z
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || lax(text) {
 		return time.Time{}, false
 	}
 	at = at.UTC().Truncate(time.Millisecond)
@@ -56,6 +57,17 @@ func instant(raw []byte) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return at, true
+}
+
+// lax finds what time.Parse takes and RFC 3339 doesn't know: one digit of hours, a comma, an offset of a day or with
+// more than 59 minutes (https://go.dev/issue/54580).
+func lax(text string) bool {
+	const hourEnd, secondEnd = len("2006-01-02T15"), len("2006-01-02T15:04:05")
+	if text[hourEnd] != ':' || text[secondEnd] == ',' {
+		return true
+	}
+	offset := text[len(text)-len("07:00"):]
+	return text[len(text)-1] != 'Z' && (offset[:2] > "23" || offset[3:] > "59")
 }
 
 // confidence reads a number from 0 to 1. Anything else is no confidence at all: the count then is weighed as a doubtful one.

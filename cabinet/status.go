@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Status is what a cabinet keeps retained on its status topic, and leaves there as its last will.
@@ -19,8 +20,8 @@ func DecodeStatus(payload []byte) (Status, error) {
 		return Status{}, fmt.Errorf("status: %d bytes are more than %d", len(payload), MaxPayload)
 	}
 	var wire struct {
-		Online *bool `json:"online"`
-		BootID any   `json:"bootId"`
+		Online *bool          `json:"online"`
+		BootID jsontext.Value `json:"bootId"`
 	}
 	if err := json.Unmarshal(payload, &wire); err != nil {
 		return Status{}, fmt.Errorf("status: %w", err)
@@ -28,9 +29,9 @@ func DecodeStatus(payload []byte) (Status, error) {
 	if wire.Online == nil {
 		return Status{}, errors.New("status: online is missing, want true or false")
 	}
-	bootID, _ := wire.BootID.(string)
-	if !validID(bootID) {
-		bootID = ""
+	status := Status{Online: *wire.Online}
+	if len(wire.BootID) > 0 {
+		status.BootID, _ = identifier(wire.BootID)
 	}
-	return Status{Online: *wire.Online, BootID: bootID}, nil
+	return status, nil
 }
