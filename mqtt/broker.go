@@ -1,8 +1,18 @@
 package mqtt
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"math"
+	"net"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
 )
 
 // BrokerConfig says who may use an embedded Broker and how much of it. The functions are called from many goroutines at
@@ -55,4 +65,204 @@ type BrokerStats struct {
 	Oversize uint64
 	// NotAdmitted counts messages left unacknowledged since the window was full, Dropped those lost to a slow receiver.
 	NotAdmitted, Dropped uint64
+}
+
+// pendingWrites is the most packets that wait for one client in the broker's memory.
+const pendingWrites = 512
+
+// Broker is an MQTT 3.1.1 broker inside the process, for one machine without one of its own. It keeps nothing on disk: a
+// cabinet's outbox is the store.
+type Broker struct {
+	cfg      BrokerConfig
+	log      *slog.Logger
+	listener net.Listener
+	server   *mochi.Server
+	window   *admission
+	count    brokerCounters
+
+	closing   chan struct{}
+	closeOnce sync.Once
+	tasks     sync.WaitGroup
+
+	mu       sync.Mutex
+	sessions map[*session]struct{}
+}
+
+type brokerCounters struct {
+	refusedConnects, revoked, refusedPublishes, refusedSubscriptions, oversize, notAdmitted, dropped atomic.Uint64
+}
+
+// NewBroker listens at cfg.Listen; Serve accepts. The in-process clients of Dial are served from now on.
+func NewBroker(cfg BrokerConfig) (*Broker, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("mqtt broker: listen at %q: %w", cfg.Listen, err)
+	}
+	b := &Broker{
+		cfg: cfg, log: cfg.Logger, listener: listener,
+		window:  &admission{messages: cfg.Window, bytes: cfg.WindowBytes},
+		closing: make(chan struct{}), sessions: make(map[*session]struct{}),
+	}
+	b.server = mochi.New(b.options())
+	if err := b.server.AddHook(&rules{broker: b}, nil); err != nil {
+		return nil, errors.Join(fmt.Errorf("mqtt broker: %w", err), listener.Close())
+	}
+	if err := b.server.Serve(); err != nil {
+		return nil, errors.Join(fmt.Errorf("mqtt broker: %w", err), listener.Close())
+	}
+	return b, nil
+}
+
+func (c BrokerConfig) withDefaults() BrokerConfig {
+	c.MaxPacket = orDefault(c.MaxPacket, 4<<20)
+	c.MaxRetained = orDefault(c.MaxRetained, 16<<10)
+	c.MaxClients = orDefault(c.MaxClients, 100_000)
+	c.Window = orDefault(c.Window, 1024)
+	c.WindowBytes = orDefault(c.WindowBytes, 32<<20)
+	c.Handshake = orDefault(c.Handshake, 5*time.Second)
+	c.MaxKeepAlive = orDefault(c.MaxKeepAlive, 5*time.Minute)
+	c.Recheck = orDefault(c.Recheck, 5*time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func (c BrokerConfig) validate() error {
+	if c.Authenticate == nil || c.StillValid == nil || c.ClientIDAllowed == nil || c.MayPublish == nil ||
+		c.MaySubscribe == nil || c.ClearRetain == nil {
+		return errors.New("mqtt broker: a rule is missing: set all functions of BrokerConfig")
+	}
+	if c.MaxPacket > math.MaxInt32 || c.Window > math.MaxUint16/2 || c.MaxKeepAlive > math.MaxUint16*time.Second {
+		return errors.New("mqtt broker: MaxPacket is at most 2 GiB, Window 32,767 messages, MaxKeepAlive 65,535 seconds")
+	}
+	return nil
+}
+
+func (b *Broker) options() *mochi.Options {
+	limits := mochi.NewDefaultServerCapabilities()
+	limits.MaximumClients = int64(b.cfg.MaxClients)
+	limits.MaximumPacketSize = uint32(b.cfg.MaxPacket) //nolint:gosec // validate bounds it
+	limits.MaximumClientWritesPending = pendingWrites
+	limits.MaximumInflight = math.MaxUint16 // admission and roomFor bound it more closely
+	limits.MaximumMessageExpiryInterval = 0 // the last status of a cabinet stays, however old
+	limits.MaximumSessionExpiryInterval = 24 * 60 * 60
+	limits.TopicAliasMaximum = 0
+	return &mochi.Options{
+		Capabilities:           limits,
+		Logger:                 slog.New(quiet{b.log.Handler()}),
+		SysTopicResendInterval: math.MaxInt32, // nobody may read $SYS; seconds
+	}
+}
+
+// Addr is the address that cabinets connect to.
+func (b *Broker) Addr() net.Addr { return b.listener.Addr() }
+
+// Stats returns the counters.
+func (b *Broker) Stats() BrokerStats {
+	b.mu.Lock()
+	clients := len(b.sessions)
+	b.mu.Unlock()
+	return BrokerStats{
+		Clients: clients, RefusedConnects: b.count.refusedConnects.Load(), Revoked: b.count.revoked.Load(),
+		RefusedPublishes:     b.count.refusedPublishes.Load(),
+		RefusedSubscriptions: b.count.refusedSubscriptions.Load(), Oversize: b.count.oversize.Load(),
+		NotAdmitted: b.count.notAdmitted.Load(), Dropped: b.count.dropped.Load(),
+	}
+}
+
+// Serve accepts cabinets until ctx ends, and then closes the broker. It returns an error only if the listener fails.
+func (b *Broker) Serve(ctx context.Context) error {
+	defer b.Close()
+	stop := context.AfterFunc(ctx, b.Close)
+	defer stop()
+	b.tasks.Go(b.recheck)
+	return b.accept()
+}
+
+// Close ends every connection, those of Dial included, and waits for them.
+func (b *Broker) Close() {
+	b.closeOnce.Do(func() {
+		close(b.closing)
+		_ = b.listener.Close()
+		for _, s := range b.open() {
+			_ = s.Close()
+		}
+		_ = b.server.Close()
+	})
+	b.tasks.Wait()
+}
+
+func (b *Broker) open() []*session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sessions := make([]*session, 0, len(b.sessions))
+	for s := range b.sessions {
+		sessions = append(sessions, s)
+	}
+	return sessions
+}
+
+// Dial connects a client of this process. It is not authenticated and may use every topic; nothing outside the process can
+// reach it. It fits Config.Dial.
+func (b *Broker) Dial(context.Context) (net.Conn, error) {
+	near, far := net.Pipe()
+	s := newSession(far, true)
+	if !b.add(s) {
+		return nil, errors.Join(errors.New("mqtt broker: closed"), near.Close(), far.Close())
+	}
+	b.tasks.Go(func() { b.attend(s) })
+	return near, nil
+}
+
+// add registers a session unless the broker is closing.
+func (b *Broker) add(s *session) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-b.closing:
+		return false
+	default:
+		b.sessions[s] = struct{}{}
+		return true
+	}
+}
+
+// attend serves one connection to its end.
+func (b *Broker) attend(s *session) {
+	err := b.server.EstablishConnection(s.kind(), s)
+	_ = s.Close()
+	b.mu.Lock()
+	delete(b.sessions, s)
+	b.mu.Unlock()
+	s.end(b.window)
+	if errors.Is(err, packets.ErrPacketTooLarge) {
+		b.count.oversize.Add(1)
+		b.log.Warn("Closed an MQTT connection: its packet was too large", "user", s.username, "limit", b.cfg.MaxPacket)
+	}
+}
+
+// recheck ends connections whose credential is no longer in force.
+func (b *Broker) recheck() {
+	tick := time.NewTicker(b.cfg.Recheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-b.closing:
+			return
+		case <-tick.C:
+		}
+		for _, s := range b.open() {
+			user, token, known := s.identity()
+			if known && !b.cfg.StillValid(user, token) {
+				b.count.revoked.Add(1)
+				b.log.Info("Closed an MQTT connection: its credential was replaced", "user", user)
+				_ = s.Close()
+			}
+		}
+	}
 }

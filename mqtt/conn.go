@@ -23,8 +23,8 @@ type timedConn struct {
 	writeTimeout time.Duration
 }
 
-func newTimedConn(c net.Conn, writeTimeout time.Duration) *timedConn {
-	return &timedConn{Conn: c, reader: bufio.NewReaderSize(c, 8<<10), writeTimeout: writeTimeout}
+func newTimedConn(c net.Conn, buffer int, writeTimeout time.Duration) *timedConn {
+	return &timedConn{Conn: c, reader: bufio.NewReaderSize(c, buffer), writeTimeout: writeTimeout}
 }
 
 func (c *timedConn) Read(b []byte) (int, error) { return c.reader.Read(b) }

@@ -51,7 +51,7 @@ func openLink(ctx context.Context, c *Client, subscriptions []Subscription) (*li
 		return nil, fmt.Errorf("reach the broker: %w", err)
 	}
 	l := &link{
-		client: c, conn: newTimedConn(conn, c.cfg.Timeout), routes: newRoutes(subscriptions),
+		client: c, conn: newTimedConn(conn, 8<<10, c.cfg.Timeout), routes: newRoutes(subscriptions),
 		retry: make(chan struct{}, 1), lost: make(chan error, 1), ended: make(chan struct{}),
 	}
 	l.acks = newAckQueue(c.cfg.Window, l.acked)

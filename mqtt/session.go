@@ -1,0 +1,250 @@
+package mqtt
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// maxConnect is the most bytes of a CONNECT packet, read before anybody is authenticated.
+	maxConnect = 16 << 10
+	// maxHandshakes is the most connections without a user at one moment; further ones wait in the kernel.
+	maxHandshakes = 1024
+	// brokerWriteTimeout ends a connection whose peer does not read: the broker's publisher waits for it meanwhile.
+	brokerWriteTimeout = 5 * time.Second
+)
+
+// session is one connection at the broker, and what the rules must remember about it.
+type session struct {
+	*timedConn
+	local bool
+	// gone is closed when the broker has finished with the connection, its last will included.
+	gone chan struct{}
+	// welcome is called once, when the user is known or the connection over.
+	welcome func()
+	// slots has an element for each packet that waits to be written to a local client.
+	slots       chan struct{}
+	subscribing atomic.Bool
+	// reserved is the room in the window taken for the publish in progress; only the connection's reader uses it.
+	reserved int
+
+	mu       sync.Mutex
+	username string
+	token    string
+	known    bool
+	inflight map[uint16]int
+}
+
+func newSession(c net.Conn, local bool) *session {
+	s := &session{
+		timedConn: newTimedConn(c, 16, brokerWriteTimeout), local: local,
+		gone: make(chan struct{}), welcome: func() {},
+	}
+	if local {
+		s.slots = make(chan struct{}, pendingWrites/2)
+		s.inflight = make(map[uint16]int)
+	}
+	return s
+}
+
+func (s *session) kind() string {
+	if s.local {
+		return "local"
+	}
+	return "tcp"
+}
+
+// SetDeadline moves the deadline for reading alone: each write has its own.
+func (s *session) SetDeadline(t time.Time) error { return s.SetReadDeadline(t) }
+
+func (s *session) identify(username, token string) {
+	s.mu.Lock()
+	s.username, s.token, s.known = username, token, true
+	s.mu.Unlock()
+	s.welcome()
+}
+
+func (s *session) identity() (username, token string, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.username, s.token, s.known
+}
+
+// sent notes a message of QoS 1 on its way to a local client.
+func (s *session) sent(id uint16, size int, window *admission) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, twice := s.inflight[id]; twice || s.inflight == nil {
+		return
+	}
+	s.inflight[id] = size
+	window.take(size)
+}
+
+// acknowledged frees the room of a message that a local client has acknowledged.
+func (s *session) acknowledged(id uint16, window *admission) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if size, open := s.inflight[id]; open {
+		delete(s.inflight, id)
+		window.free(size)
+	}
+}
+
+// settle frees the room that was reserved for the publish in progress.
+func (s *session) settle(window *admission) {
+	if s.reserved > 0 {
+		window.free(s.reserved)
+		s.reserved = 0
+	}
+}
+
+// end frees everything the session holds.
+func (s *session) end(window *admission) {
+	s.settle(window)
+	s.mu.Lock()
+	for _, size := range s.inflight {
+		window.free(size)
+	}
+	s.inflight = nil
+	s.mu.Unlock()
+	s.welcome()
+	close(s.gone)
+}
+
+// pace waits until fewer packets than the broker's queue holds wait for a local client, since the broker drops what does
+// not fit; false means that the client does not read.
+func (s *session) pace() bool {
+	select {
+	case s.slots <- struct{}{}:
+		return true
+	default:
+	}
+	timer := time.NewTimer(brokerWriteTimeout)
+	defer timer.Stop()
+	select {
+	case s.slots <- struct{}{}:
+		return true
+	case <-s.gone:
+	case <-timer.C:
+	}
+	return false
+}
+
+// written undoes pace.
+func (s *session) written() {
+	select {
+	case <-s.slots:
+	default:
+	}
+}
+
+// admission bounds the messages that in-process clients have not acknowledged, by number and by bytes.
+type admission struct {
+	mu              sync.Mutex
+	messages, bytes int
+}
+
+// reserve takes room for a message, if there is any.
+func (a *admission) reserve(size int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.messages <= 0 || a.bytes < size {
+		return false
+	}
+	a.messages--
+	a.bytes -= size
+	return true
+}
+
+func (a *admission) take(size int) {
+	a.mu.Lock()
+	a.messages--
+	a.bytes -= size
+	a.mu.Unlock()
+}
+
+func (a *admission) free(size int) {
+	a.mu.Lock()
+	a.messages++
+	a.bytes += size
+	a.mu.Unlock()
+}
+
+// accept takes connections until the broker closes. Errors such as too many open files pass; the loop waits and goes on.
+func (b *Broker) accept() error {
+	handshakes := make(chan struct{}, maxHandshakes)
+	pause := backoff{least: 5 * time.Millisecond, most: time.Second}
+	for {
+		select {
+		case handshakes <- struct{}{}:
+		case <-b.closing:
+			return nil
+		}
+		conn, err := b.listener.Accept()
+		if err == nil {
+			pause.reset()
+			b.greet(conn, sync.OnceFunc(func() { <-handshakes }))
+			continue
+		}
+		<-handshakes
+		if errors.Is(err, net.ErrClosed) {
+			return b.closedListener(err)
+		}
+		b.log.Warn("Accepting an MQTT connection failed; trying again", "error", err)
+		select {
+		case <-time.After(pause.next()):
+		case <-b.closing:
+			return nil
+		}
+	}
+}
+
+func (b *Broker) closedListener(err error) error {
+	select {
+	case <-b.closing:
+		return nil
+	default:
+		return err
+	}
+}
+
+// greet hands a connection to the broker once it begins with a CONNECT packet of reasonable size.
+func (b *Broker) greet(conn net.Conn, welcome func()) {
+	s := newSession(conn, false)
+	s.welcome = welcome
+	if !b.add(s) {
+		_ = conn.Close()
+		welcome()
+		return
+	}
+	b.tasks.Go(func() {
+		if err := s.SetReadDeadline(time.Now().Add(b.cfg.Handshake)); err != nil || !s.opensWell() {
+			_ = s.Close() // what follows sees a closed connection and tidies up
+		}
+		b.attend(s)
+	})
+}
+
+// opensWell looks at the fixed header of the first packet (MQTT 3.1.1, 2.2 and 3.1) without consuming it.
+func (s *session) opensWell() bool {
+	first, err := s.reader.Peek(1)
+	if err != nil || first[0] != 0x10 {
+		return false
+	}
+	length := 0
+	for i := range 3 { // three bytes hold up to 2 MiB
+		head, err := s.reader.Peek(i + 2)
+		if err != nil {
+			return false
+		}
+		length |= int(head[i+1]&0x7f) << (7 * i)
+		if head[i+1]&0x80 == 0 {
+			return length <= maxConnect
+		}
+	}
+	return false
+}
