@@ -1,7 +1,6 @@
 package cabinet
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 	"time"
@@ -93,5 +92,5 @@ func epc(raw []byte) (string, bool) {
 			return "", false
 		}
 	}
-	return string(bytes.ToUpper(hex)), true
+	return strings.ToUpper(string(hex)), true
 }
