@@ -1,0 +1,212 @@
+// Package inventory keeps what the books say is in each cabinet: the catalogue, book stock and
+// the ledger of movements behind it.
+//
+// Every writer of book stock goes through [Ledger], so that each change raises the row's
+// version and leaves exactly one movement with that version as its number (R12).
+package inventory
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+
+	"doortab/database"
+)
+
+// OptimisticAttempts is how many transactions read rows plainly and write with their version
+// as the condition, before one locks them first (R5).
+const OptimisticAttempts = 3
+
+// Locking says how a transaction reads the rows that it will write.
+type Locking int
+
+const (
+	// Optimistic reads plainly; [Ledger.Write] notices another writer by the version.
+	Optimistic Locking = iota
+	// ForUpdate locks each row as it is read, waiting for whoever holds it.
+	ForUpdate
+	// NoWait locks each row, and fails at once where somebody holds it.
+	NoWait
+)
+
+// LockingFor is the way that R5 prescribes for an attempt, counted from 1.
+func LockingFor(attempt int) Locking {
+	if attempt > OptimisticAttempts {
+		return ForUpdate
+	}
+	return Optimistic
+}
+
+// Key names a row of book stock.
+type Key struct{ DeviceID, ProductID int64 }
+
+func compareKeys(a, b Key) int {
+	return cmp.Or(cmp.Compare(a.DeviceID, b.DeviceID), cmp.Compare(a.ProductID, b.ProductID))
+}
+
+// MovementKind says why book stock changed.
+type MovementKind string
+
+// The kinds that a movement can have.
+const (
+	Sale    MovementKind = "sale"
+	Restock MovementKind = "restock"
+)
+
+// Change is one thing that happened to one product in one cabinet.
+type Change struct {
+	Key
+	Kind MovementKind
+	// Quantity is what physically happened: −2 for two taken, 10 for ten brought.
+	Quantity int64
+	// Seq is the cabinet's event number; nil where the change came another way, or without one.
+	Seq *int64
+	// Ref names the document behind it: a close event id, a restock id.
+	Ref string
+}
+
+// Movement is one line of the stock ledger (R12).
+type Movement struct {
+	Change
+	Version   int64
+	Delta     int64 // what it did to the books
+	Balance   int64 // book stock after it
+	Shortfall int64 // units taken that the books did not have (R4)
+	CreatedAt time.Time
+}
+
+// Ledger books changes to a set of stock rows inside one transaction: [OpenLedger] reads the
+// rows, Book works out movements in memory, Write writes all of them.
+type Ledger struct {
+	rows   map[Key]*row
+	booked []Movement
+}
+
+type row struct {
+	DeviceID   int64
+	ProductID  int64
+	Stock      int64
+	Version    int64
+	CountedSeq *int64
+	before     int64 // version as read
+	exists     bool
+	changed    bool
+}
+
+// OpenLedger reads the rows of keys in ascending order; a row that does not exist counts as
+// empty and is made by Write.
+func OpenLedger(tx *gorm.DB, keys []Key, locking Locking) (*Ledger, error) {
+	sorted := slices.Clone(keys)
+	slices.SortFunc(sorted, compareKeys)
+	sorted = slices.Compact(sorted)
+	ledger := &Ledger{rows: make(map[Key]*row, len(sorted))}
+	if len(sorted) == 0 {
+		return ledger, nil
+	}
+	if locking == ForUpdate {
+		if err := makeRows(tx, sorted); err != nil {
+			return nil, err
+		}
+	}
+	if err := ledger.read(tx, sorted, locking); err != nil {
+		return nil, err
+	}
+	for _, key := range sorted {
+		if ledger.rows[key] == nil {
+			ledger.rows[key] = &row{DeviceID: key.DeviceID, ProductID: key.ProductID}
+		}
+	}
+	return ledger, nil
+}
+
+// The index is forced because a plan that scans would wait for rows that nobody asked for.
+const readRows = `SELECT device_id, product_id, stock, version, counted_seq
+  FROM device_stock FORCE INDEX (PRIMARY)
+  WHERE (device_id, product_id) IN ? ORDER BY device_id, product_id`
+
+func (l *Ledger) read(tx *gorm.DB, keys []Key, locking Locking) error {
+	suffix := [...]string{Optimistic: "", ForUpdate: " FOR UPDATE", NoWait: " FOR UPDATE NOWAIT"}[locking]
+	var found []*row
+	if err := tx.Raw(readRows+suffix, tuples(keys)).Scan(&found).Error; err != nil {
+		return fmt.Errorf("read book stock: %w", err)
+	}
+	for _, r := range found {
+		r.before, r.exists = r.Version, true
+		l.rows[Key{r.DeviceID, r.ProductID}] = r
+	}
+	return nil
+}
+
+// makeRows makes the rows that are missing, since there is no lock on a row that does not
+// exist. A rollback takes them away again; after Write they have a version.
+func makeRows(tx *gorm.DB, keys []Key) error {
+	now := database.Now()
+	rows := make([][]any, len(keys))
+	for i, key := range keys {
+		rows[i] = []any{key.DeviceID, key.ProductID, 0, 0, now}
+	}
+	return database.Insert(tx, "device_stock", stockColumns, rows, "ON DUPLICATE KEY UPDATE version = version")
+}
+
+// Book applies a change to its row, which must be among the keys of [OpenLedger], and
+// returns the movement. Book stock goes down to 0 and not below (R4); an event that a
+// stock-take has counted already moves nothing (R13).
+func (l *Ledger) Book(change Change, now time.Time) Movement {
+	r := l.rows[change.Key]
+	m := Movement{Change: change, CreatedAt: now}
+	if !counted(change.Seq, r.CountedSeq) {
+		m.Delta = max(change.Quantity, -r.Stock)
+		m.Shortfall = m.Delta - change.Quantity
+	}
+	r.Stock += m.Delta
+	r.Version++
+	r.changed = true
+	m.Version, m.Balance = r.Version, r.Stock
+	l.booked = append(l.booked, m)
+	return m
+}
+
+func counted(seq, countedSeq *int64) bool {
+	return seq != nil && countedSeq != nil && *seq <= *countedSeq
+}
+
+// Write writes rows, movements and shortfalls. It returns [database.ErrConflict] where
+// another writer was first.
+func (l *Ledger) Write(tx *gorm.DB, now time.Time) error {
+	fresh, known := l.changedRows()
+	if err := updateRows(tx, known, now); err != nil {
+		return err
+	}
+	if err := insertRows(tx, fresh, now); err != nil {
+		return err
+	}
+	if err := insertMovements(tx, l.booked); err != nil {
+		return err
+	}
+	return insertShortfalls(tx, l.booked)
+}
+
+func (l *Ledger) changedRows() (fresh, known []*row) {
+	for _, key := range slices.SortedFunc(maps.Keys(l.rows), compareKeys) {
+		switch r := l.rows[key]; {
+		case !r.changed:
+		case !r.exists:
+			fresh = append(fresh, r)
+		default:
+			known = append(known, r)
+		}
+	}
+	return fresh, known
+}
+
+func tuples(keys []Key) [][]any {
+	list := make([][]any, len(keys))
+	for i, key := range keys {
+		list[i] = []any{key.DeviceID, key.ProductID}
+	}
+	return list
+}

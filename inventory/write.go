@@ -1,0 +1,77 @@
+package inventory
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"doortab/database"
+)
+
+var (
+	stockColumns    = []string{"device_id", "product_id", "stock", "version", "updated_at"}
+	movementColumns = []string{
+		"device_id", "product_id", "version", "kind", "quantity", "delta", "balance", "ref", "created_at",
+	}
+	discrepancyColumns = []string{"device_id", "product_id", "version", "kind", "quantity", "ref", "created_at"}
+)
+
+// updateRows writes all rows in one statement, each only where its version is still the one
+// that was read. The derived table comes first, so that rows are locked in its order.
+func updateRows(tx *gorm.DB, rows []*row, now time.Time) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	var list strings.Builder
+	args := make([]any, 0, 5*len(rows)+1)
+	for i, r := range rows {
+		if i == 0 {
+			list.WriteString("SELECT ? AS device_id, ? AS product_id, ? AS version, ? AS new_stock, ? AS new_version")
+		} else {
+			list.WriteString(" UNION ALL SELECT ?, ?, ?, ?, ?")
+		}
+		args = append(args, r.DeviceID, r.ProductID, r.before, r.Stock, r.Version)
+	}
+	result := tx.Exec(`UPDATE (`+list.String()+`) n STRAIGHT_JOIN device_stock s
+		ON s.device_id = n.device_id AND s.product_id = n.product_id AND s.version = n.version
+		SET s.stock = n.new_stock, s.version = n.new_version, s.updated_at = ?`, append(args, now)...)
+	if result.Error != nil {
+		return fmt.Errorf("update device_stock: %w", result.Error)
+	}
+	if result.RowsAffected != int64(len(rows)) {
+		return fmt.Errorf("update device_stock: %d of %d rows: %w", result.RowsAffected, len(rows), database.ErrConflict)
+	}
+	return nil
+}
+
+func insertRows(tx *gorm.DB, rows []*row, now time.Time) error {
+	values := make([][]any, len(rows))
+	for i, r := range rows {
+		values[i] = []any{r.DeviceID, r.ProductID, r.Stock, r.Version, now}
+	}
+	err := database.Insert(tx, "device_stock", stockColumns, values, "")
+	if database.IsDuplicate(err) {
+		return fmt.Errorf("make stock rows: %w", database.ErrConflict)
+	}
+	return err
+}
+
+func insertMovements(tx *gorm.DB, movements []Movement) error {
+	values := make([][]any, len(movements))
+	for i, m := range movements {
+		values[i] = []any{m.DeviceID, m.ProductID, m.Version, m.Kind, m.Quantity, m.Delta, m.Balance, m.Ref, m.CreatedAt}
+	}
+	return database.Insert(tx, "stock_movements", movementColumns, values, "")
+}
+
+func insertShortfalls(tx *gorm.DB, movements []Movement) error {
+	var values [][]any
+	for _, m := range movements {
+		if m.Shortfall > 0 {
+			values = append(values, []any{m.DeviceID, m.ProductID, m.Version, "shortfall", m.Shortfall, m.Ref, m.CreatedAt})
+		}
+	}
+	return database.Insert(tx, "discrepancies", discrepancyColumns, values, "")
+}

@@ -1,0 +1,145 @@
+package settlement
+
+import (
+	"slices"
+
+	"gorm.io/gorm"
+
+	"doortab/cabinet"
+	"doortab/inventory"
+)
+
+// judge works out every fresh event and what its copies in the same group are told. The
+// ledger that it returns has everything booked and nothing written.
+func (s *Service) judge(tx *gorm.DB, b *batch, f *fresh, k *known, locking inventory.Locking) (*inventory.Ledger, error) {
+	prices, err := inventory.ReadPrices(tx, productsOf(f.first))
+	if err != nil {
+		return nil, err
+	}
+	verdicts := make([]verdict, len(f.first))
+	for i, it := range f.first {
+		verdicts[i] = s.rules.judge(it.event, prices, it.ReceivedAt)
+	}
+	ledger, err := inventory.OpenLedger(tx, keysOf(f.first, verdicts), locking)
+	if err != nil {
+		return nil, err
+	}
+	for i, it := range f.first {
+		b.settle(ledger, it, &verdicts[i])
+	}
+	for _, it := range f.follow {
+		b.answerKnown(it, f.stored(it.key), k)
+	}
+	return ledger, nil
+}
+
+// settle books one event and adds its rows to the batch.
+func (b *batch) settle(ledger *inventory.Ledger, it *item, v *verdict) {
+	if b.book(ledger, it, v) {
+		v.reason(cabinet.ReasonShortfall)
+	}
+	slices.Sort(v.reasons)
+	receipt := b.plainReceipt(it, v.outcome, b.now, v.reasons...)
+	var orderID any
+	if v.hasOrder(it.event.Kind) {
+		id := b.id()
+		orderID, receipt.OrderID, receipt.TotalMinor = id, FormatID(id), v.totalMinor()
+		for _, l := range v.lines {
+			receipt.Lines = append(receipt.Lines, l.Line)
+		}
+		b.order(it, v, id)
+	}
+	if v.outcome == cabinet.Review {
+		b.review(it, orderID, v, nil)
+	}
+	it.planned = marshal(receipt)
+	it.answer = Answer{Receipt: receipt}
+	b.settlements = append(b.settlements, []any{
+		it.key.deviceID, it.key.closeEventID, v.outcome, it.digest[:], orderID, it.seq(), it.Payload, it.planned,
+		it.ReceivedAt, b.now,
+	})
+}
+
+// book moves the stock of every product of the event, and reports whether the books had too
+// little of one (R4).
+func (b *batch) book(ledger *inventory.Ledger, it *item, v *verdict) (short bool) {
+	kind, sign := inventory.Sale, int64(-1)
+	if it.event.Kind == cabinet.KindRestock {
+		kind, sign = inventory.Restock, 1
+	}
+	for _, l := range v.lines {
+		m := ledger.Book(inventory.Change{
+			Key: inventory.Key{DeviceID: it.key.deviceID, ProductID: l.ProductID}, Kind: kind,
+			Quantity: sign * l.Quantity, Seq: it.seq(), Ref: it.key.closeEventID,
+		}, b.now)
+		short = short || m.Shortfall > 0
+	}
+	return short
+}
+
+func (b *batch) order(it *item, v *verdict, orderID int64) {
+	status := "open"
+	if v.outcome == cabinet.Review {
+		status = "review"
+	}
+	var userID any
+	if it.event.UserID != 0 {
+		userID = it.event.UserID
+	}
+	b.orders = append(b.orders, []any{
+		orderID, it.key.deviceID, it.key.closeEventID, userID, status, b.currency, v.totalMinor(), b.now,
+	})
+	for i, l := range v.lines {
+		b.orderLines = append(b.orderLines, []any{
+			it.key.deviceID, orderID, i + 1, "settlement", l.ProductID, l.Quantity, l.UnitPriceMinor, l.AmountMinor,
+			marshal(l.evidence),
+		})
+	}
+}
+
+// review asks a person: about the event, or about a conflict with it where digest is set.
+func (b *batch) review(it *item, orderID any, v *verdict, digest []byte) {
+	var conflictDigest any
+	if digest != nil {
+		conflictDigest = digest
+	}
+	b.reviews = append(b.reviews, []any{
+		b.id(), it.key.deviceID, it.key.closeEventID, orderID, conflictDigest,
+		marshal(orEmpty(v.reasons)), marshal(orEmpty(v.proposed)), marshal(orEmpty(v.doubts)), "open", b.now,
+	})
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func (it *item) seq() *int64 {
+	if !it.event.HasSeq {
+		return nil
+	}
+	return &it.event.Seq
+}
+
+func productsOf(items []*item) []int64 {
+	var ids []int64
+	for _, it := range items {
+		for _, counted := range it.event.Items {
+			ids = append(ids, counted.ProductID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func keysOf(items []*item, verdicts []verdict) []inventory.Key {
+	var keys []inventory.Key
+	for i, it := range items {
+		for _, l := range verdicts[i].lines {
+			keys = append(keys, inventory.Key{DeviceID: it.key.deviceID, ProductID: l.ProductID})
+		}
+	}
+	return keys
+}

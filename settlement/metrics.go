@@ -1,0 +1,72 @@
+package settlement
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"doortab/cabinet"
+)
+
+type metrics struct {
+	outcomes *prometheus.CounterVec
+	repeats  *prometheus.CounterVec
+	letters  *prometheus.CounterVec
+	attempts *prometheus.CounterVec
+	failures prometheus.Counter
+	short    prometheus.Counter
+	seqGaps  prometheus.Counter
+	seqJumps prometheus.Counter
+	recalled *prometheus.CounterVec
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "doortab", Name: name, Help: help})
+	}
+	vector := func(name, help, label string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "doortab", Name: name, Help: help}, []string{label})
+	}
+	m := &metrics{
+		outcomes: vector("settlements_total", "Events settled for the first time, by outcome.", "outcome"),
+		repeats:  vector("repeats_total", "Deliveries answered with an outcome that was there, by who knew it.", "source"),
+		letters:  vector("dead_letters_total", "Messages kept as dead letters, by reason.", "reason"),
+		attempts: vector("settle_attempts_total", "Settlement transactions begun, by attempt: 1 to 3 optimistic, then FOR UPDATE.", "attempt"),
+		failures: counter("settle_failures_total", "Deliveries that got no outcome and will be tried again."),
+		short:    counter("shortfalls_total", "Settlements that took more than the books had."),
+		seqGaps:  counter("sequence_gaps_total", "Events whose seq left a gap behind the cabinet's last."),
+		seqJumps: counter("sequence_jumps_total", "Events whose seq ran too far ahead to be adopted."),
+		recalled: vector("redis_recall_total", "Look-ups of receipts in Redis, by result.", "result"),
+	}
+	if r != nil {
+		r.MustRegister(m.outcomes, m.repeats, m.letters, m.attempts, m.failures, m.short, m.seqGaps, m.seqJumps, m.recalled)
+	}
+	return m
+}
+
+// count tells what became of one delivery.
+func (m *metrics) count(it *item) {
+	switch receipt := it.answer.Receipt; {
+	case it.answer.Err != nil:
+		m.failures.Inc()
+	case it.letter != nil:
+		m.letters.WithLabelValues(it.letter.reason).Inc()
+	case it.recalled:
+		m.repeats.WithLabelValues("redis").Inc()
+	case it.repeat:
+		m.repeats.WithLabelValues("database").Inc()
+	default:
+		m.outcomes.WithLabelValues(string(receipt.Outcome)).Inc()
+		for _, reason := range receipt.Reasons {
+			if reason == cabinet.ReasonShortfall {
+				m.short.Inc()
+			}
+		}
+	}
+}
+
+func (m *metrics) sequence(a seqAlarm) {
+	if a.jump {
+		m.seqJumps.Inc()
+	} else {
+		m.seqGaps.Inc()
+	}
+}

@@ -1,0 +1,164 @@
+package settlement
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+
+	"doortab/cabinet"
+)
+
+const (
+	// redisBudget is all the time that Redis gets for one group; past it, it counts as down.
+	redisBudget = 20 * time.Millisecond
+	// redisRest is how long a Redis that counts as down is left alone.
+	redisRest = 2 * time.Second
+	// rememberFor outlives by far the time in which a cabinet resends what it was answered.
+	rememberFor = 24 * time.Hour
+)
+
+// Remembered holds receipts in Redis, written only after COMMIT, to answer repeats without
+// asking the database (R1). Redis changes speed and never an outcome: whatever it does not
+// say, or says late, the database decides.
+type Remembered struct {
+	client  *redis.Client
+	breaker *gobreaker.CircuitBreaker[[]redis.Cmder]
+	prefix  string
+}
+
+// NewRemembered prepares a client for a Redis URL without connecting. The installation keeps
+// two databases that share a Redis from answering for each other.
+func NewRemembered(url, installation string, log *slog.Logger) (*Remembered, error) {
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		// The cause may quote the URL, which may hold a password.
+		return nil, errors.New("Redis URL cannot be read: write it as redis://[:password@]host:port/0")
+	}
+	options.MaxRetries = -1
+	options.ContextTimeoutEnabled = true
+	options.DialTimeout = time.Second
+	options.ReadTimeout = redisBudget
+	options.WriteTimeout = redisBudget
+	options.DisableIdentity = true
+	breaker := gobreaker.NewCircuitBreaker[[]redis.Cmder](gobreaker.Settings{
+		Name:        "redis",
+		Timeout:     redisRest,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= 1 },
+		OnStateChange: func(_ string, from, to gobreaker.State) {
+			log.Warn("Redis circuit breaker changed.", "from", from.String(), "to", to.String())
+		},
+	})
+	return &Remembered{client: redis.NewClient(options), breaker: breaker, prefix: "doortab:" + installation + ":receipt:"}, nil
+}
+
+// Close ends the connections.
+func (r *Remembered) Close() error { return r.client.Close() }
+
+// entry is what Redis holds of one outcome. An entry with less could answer nothing.
+type entry struct {
+	Digest  []byte          `json:"digest"`
+	Receipt cabinet.Receipt `json:"receipt"`
+}
+
+func (r *Remembered) key(k key) string {
+	return fmt.Sprintf("%s{%d:%s}", r.prefix, k.deviceID, k.closeEventID)
+}
+
+// pipeline runs commands within the budget, or not at all while Redis counts as down.
+func (r *Remembered) pipeline(ctx context.Context, commands func(redis.Pipeliner)) []redis.Cmder {
+	ctx, cancel := context.WithTimeout(ctx, redisBudget)
+	defer cancel()
+	results, err := r.breaker.Execute(func() ([]redis.Cmder, error) {
+		results, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			commands(p)
+			return nil
+		})
+		if errors.Is(err, redis.Nil) {
+			err = nil
+		}
+		return results, err
+	})
+	if err != nil {
+		return nil
+	}
+	return results
+}
+
+// recall answers repeats that Redis knows and returns the rest. Only an equal digest counts:
+// a conflict has to be kept, so the database must hear of it.
+func (s *Service) recall(ctx context.Context, items []*item) []*item {
+	if s.remembered == nil {
+		return items
+	}
+	var asked, rest []*item
+	for _, it := range items {
+		if it.event == nil {
+			rest = append(rest, it)
+		} else {
+			asked = append(asked, it)
+		}
+	}
+	if len(asked) == 0 {
+		return items
+	}
+	results := s.remembered.pipeline(ctx, func(p redis.Pipeliner) {
+		for _, it := range asked {
+			p.Get(ctx, s.remembered.key(it.key))
+		}
+	})
+	if results == nil {
+		s.metrics.recalled.WithLabelValues("unavailable").Inc()
+		return items
+	}
+	for i, it := range asked {
+		if !it.recall(results[i]) {
+			rest = append(rest, it)
+		}
+	}
+	return rest
+}
+
+func (it *item) recall(result redis.Cmder) bool {
+	text, err := result.(*redis.StringCmd).Bytes()
+	if err != nil {
+		return false
+	}
+	var known entry
+	if json.Unmarshal(text, &known) != nil || !bytes.Equal(known.Digest, it.digest[:]) {
+		return false
+	}
+	known.Receipt.Duplicate = true
+	it.answer, it.recalled = Answer{Receipt: &known.Receipt}, true
+	return true
+}
+
+// remember writes outcomes to Redis. It must run after COMMIT only.
+func (s *Service) remember(ctx context.Context, items []*item) {
+	if s.remembered == nil {
+		return
+	}
+	keep := map[key]entry{}
+	for _, it := range items {
+		if it.event == nil || it.letter != nil || it.answer.Err != nil || it.answer.Receipt.Outcome == cabinet.Conflict {
+			continue
+		}
+		receipt := *it.answer.Receipt
+		receipt.Duplicate = false
+		keep[it.key] = entry{it.digest[:], receipt}
+	}
+	if len(keep) == 0 {
+		return
+	}
+	s.remembered.pipeline(context.WithoutCancel(ctx), func(p redis.Pipeliner) {
+		for k, e := range keep {
+			p.Set(ctx, s.remembered.key(k), marshal(e), rememberFor)
+		}
+	})
+}

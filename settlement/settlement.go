@@ -1,0 +1,82 @@
+// Package settlement turns door-close events into outcomes: exactly one for each event, kept
+// in one database transaction together with its order, its stock movements and its receipt.
+//
+// [Service.Settle] takes whatever has queued up as one group. It promises for each event that
+// all of it is kept or nothing, and that no answer is given without a committed outcome (R2).
+package settlement
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"doortab/cabinet"
+	"doortab/database"
+)
+
+// DefaultThreshold is the confidence from which a cabinet's own count is taken.
+const DefaultThreshold = 0.8
+
+// ErrNotFound is returned for what does not exist.
+var ErrNotFound = errors.New("not found")
+
+// Delivery is one message from a cabinet's door-closed topic.
+type Delivery struct {
+	DeviceID   int64  // from the topic, which the broker answers for; 0 where it names none
+	Topic      string // as it was published
+	Payload    []byte // cut to cabinet.MaxPayload bytes where it was longer
+	Size       int    // bytes of the whole payload; 0: as long as Payload
+	Digest     [32]byte
+	ReceivedAt time.Time
+}
+
+// Answer says what became of a [Delivery].
+type Answer struct {
+	// Receipt goes to the cabinet; nil where none is owed.
+	Receipt *cabinet.Receipt
+	// Err tells that nothing of the event was kept: settle it again. [database.ClassOf]
+	// tells how.
+	Err error
+}
+
+// Config holds what a [Service] needs.
+type Config struct {
+	DB *database.DB
+	// Remembered answers repeats from Redis (R1); nil where there is none.
+	Remembered *Remembered
+	// Currency is the ISO 4217 code of every price.
+	Currency string
+	// Threshold is the confidence from which a cabinet's own count is taken; 0 means
+	// [DefaultThreshold].
+	Threshold float64
+	Logger    *slog.Logger
+	Metrics   prometheus.Registerer
+}
+
+// Service settles events. It is safe for concurrent use.
+type Service struct {
+	db         *database.DB
+	remembered *Remembered
+	rules      rules
+	log        *slog.Logger
+	metrics    *metrics
+}
+
+// New makes a Service.
+func New(c Config) *Service {
+	if c.Threshold == 0 {
+		c.Threshold = DefaultThreshold
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return &Service{
+		db:         c.DB,
+		remembered: c.Remembered,
+		rules:      rules{currency: c.Currency, threshold: c.Threshold},
+		log:        c.Logger,
+		metrics:    newMetrics(c.Metrics),
+	}
+}

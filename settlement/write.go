@@ -1,0 +1,210 @@
+package settlement
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+
+	"doortab/database"
+	"doortab/inventory"
+)
+
+// known is what the database holds about a group before it is settled.
+type known struct {
+	outcomes  map[key]outcome
+	conflicts map[conflictKey]time.Time
+	lastSeq   map[int64]*int64 // of every registered cabinet; nil: no event with a seq yet
+}
+
+type outcome struct {
+	DeviceID     int64
+	CloseEventID string
+	Digest       []byte
+	Receipt      []byte
+}
+
+type conflictKey struct {
+	key
+	digest [32]byte
+}
+
+// readKnown reads plainly. A row that it finds answers; a row that it does not find decides
+// nothing (R6): only the insert of the key does.
+func readKnown(tx *gorm.DB, items []*item) (*known, error) {
+	k := &known{outcomes: map[key]outcome{}, conflicts: map[conflictKey]time.Time{}, lastSeq: map[int64]*int64{}}
+	keys, devices := eventKeys(items)
+	if len(keys) == 0 {
+		return k, nil
+	}
+	if err := k.readOutcomes(tx, keys); err != nil {
+		return nil, err
+	}
+	if err := k.readConflicts(tx, items); err != nil {
+		return nil, err
+	}
+	return k, k.readCabinets(tx, devices)
+}
+
+func eventKeys(items []*item) (keys [][]any, devices []int64) {
+	for _, it := range items {
+		if it.event != nil {
+			keys = append(keys, []any{it.key.deviceID, it.key.closeEventID})
+			devices = append(devices, it.key.deviceID)
+		}
+	}
+	slices.Sort(devices)
+	return keys, slices.Compact(devices)
+}
+
+func (k *known) readOutcomes(tx *gorm.DB, keys [][]any) error {
+	var rows []outcome
+	err := tx.Raw(`SELECT device_id, close_event_id, digest, receipt FROM settlements
+		WHERE (device_id, close_event_id) IN ?`, keys).Scan(&rows).Error
+	if err != nil {
+		return fmt.Errorf("read settlements: %w", err)
+	}
+	for _, row := range rows {
+		k.outcomes[key{row.DeviceID, row.CloseEventID}] = row
+	}
+	return nil
+}
+
+// readConflicts is needed only where an event is known by other content, which is rare.
+func (k *known) readConflicts(tx *gorm.DB, items []*item) error {
+	var keys [][]any
+	for _, it := range items {
+		if stored, ok := k.outcomes[it.key]; ok && it.event != nil && !slices.Equal(stored.Digest, it.digest[:]) {
+			keys = append(keys, []any{it.key.deviceID, it.key.closeEventID})
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	var rows []struct {
+		DeviceID     int64
+		CloseEventID string
+		Digest       []byte
+		ReceivedAt   time.Time
+	}
+	err := tx.Raw(`SELECT device_id, close_event_id, digest, received_at FROM settlement_conflicts
+		WHERE (device_id, close_event_id) IN ?`, keys).Scan(&rows).Error
+	if err != nil {
+		return fmt.Errorf("read settlement_conflicts: %w", err)
+	}
+	for _, row := range rows {
+		k.conflicts[conflictKey{key{row.DeviceID, row.CloseEventID}, [32]byte(row.Digest)}] = row.ReceivedAt
+	}
+	return nil
+}
+
+func (k *known) readCabinets(tx *gorm.DB, devices []int64) error {
+	var rows []struct {
+		DeviceID int64
+		LastSeq  *int64
+	}
+	err := tx.Raw(`SELECT c.device_id, s.last_seq FROM cabinets c
+		LEFT JOIN cabinet_sequences s ON s.device_id = c.device_id WHERE c.device_id IN ?`, devices).Scan(&rows).Error
+	if err != nil {
+		return fmt.Errorf("read cabinets: %w", err)
+	}
+	for _, row := range rows {
+		k.lastSeq[row.DeviceID] = row.LastSeq
+	}
+	return nil
+}
+
+// write writes the batch. The settlements come first: their key is the gate that lets one of
+// two writers of an event through (R1). Tables and rows follow in one order everywhere, so
+// that two groups wait for each other instead of locking each other out.
+func (b *batch) write(tx *gorm.DB, ledger *inventory.Ledger) error {
+	slices.SortFunc(b.settlements, func(x, y []any) int {
+		return cmp.Or(cmp.Compare(x[0].(int64), y[0].(int64)), cmp.Compare(x[1].(string), y[1].(string)))
+	})
+	if err := insert(tx, "settlements", "", b.settlements, "device_id", "close_event_id", "outcome", "digest",
+		"order_id", "seq", "payload", "receipt", "received_at", "settled_at"); err != nil {
+		return err
+	}
+	if err := ledger.Write(tx, b.now); err != nil {
+		return err
+	}
+	if err := b.writeOrders(tx); err != nil {
+		return err
+	}
+	return b.writeDoubts(tx)
+}
+
+func (b *batch) writeOrders(tx *gorm.DB) error {
+	if err := insert(tx, "orders", "", b.orders, "order_id", "device_id", "close_event_id", "user_id", "status",
+		"currency", "total_minor", "created_at"); err != nil {
+		return err
+	}
+	return insert(tx, "order_lines", "", b.orderLines, "device_id", "order_id", "line", "origin", "product_id",
+		"quantity", "unit_price_minor", "amount_minor", "evidence")
+}
+
+func (b *batch) writeDoubts(tx *gorm.DB) error {
+	if err := insert(tx, "reviews", "", b.reviews, "review_id", "device_id", "close_event_id", "order_id",
+		"conflict_digest", "reasons", "proposed", "evidence", "status", "created_at"); err != nil {
+		return err
+	}
+	if err := insert(tx, "settlement_conflicts", "", b.conflicts, "device_id", "close_event_id", "digest", "payload",
+		"received_at"); err != nil {
+		return err
+	}
+	if err := insertLetters(tx, b.letters); err != nil {
+		return err
+	}
+	return insert(tx, "cabinet_sequences", "ON DUPLICATE KEY UPDATE last_seq = GREATEST(last_seq, VALUES(last_seq))",
+		b.sequences, "device_id", "last_seq")
+}
+
+// insert makes a duplicate key what it means here: another transaction was first, or two ids
+// collided. The next run reads afresh.
+func insert(tx *gorm.DB, table, suffix string, rows [][]any, columns ...string) error {
+	err := database.Insert(tx, table, columns, rows, suffix)
+	if database.IsDuplicate(err) {
+		return fmt.Errorf("insert into %s: %w", table, database.ErrConflict)
+	}
+	return err
+}
+
+// maxSeqJump is the furthest that a cabinet's seq may run ahead and still be believed (R13).
+const maxSeqJump = 10_000
+
+// adoptSequences works out each cabinet's last seq.
+func (b *batch) adoptSequences(items []*item, last map[int64]*int64) {
+	next := map[int64]int64{}
+	for _, it := range items {
+		if !it.event.HasSeq {
+			continue
+		}
+		device, seq := it.key.deviceID, it.event.Seq
+		newest, seen := next[device]
+		if !seen && last[device] != nil {
+			newest, seen = *last[device], true
+		}
+		switch {
+		case seen && seq > newest+maxSeqJump:
+			b.alarms = append(b.alarms, seqAlarm{device, newest, seq, true})
+		case !seen || seq > newest:
+			if seen && seq > newest+1 {
+				b.alarms = append(b.alarms, seqAlarm{device, newest, seq, false})
+			}
+			next[device] = seq
+		}
+	}
+	for _, device := range slices.Sorted(maps.Keys(next)) {
+		b.sequences = append(b.sequences, []any{device, next[device]})
+	}
+}
+
+// seqAlarm says that a cabinet's events are not one behind the other: some are missing, or
+// the number jumped too far ahead to be adopted.
+type seqAlarm struct {
+	deviceID, last, seq int64
+	jump                bool
+}
