@@ -32,8 +32,10 @@ func TestDecodeReadsTheDesignsExample(t *testing.T) {
 func TestEvidenceComesInOneOrder(t *testing.T) {
 	t.Parallel()
 	event := decode(t, with(
-		`"items":[{"productId":9,"quantity":1},{"productId":7,"quantity":1000,"confidence":0.9},{"quantity":600,"productId":7,"confidence":0.5}]`,
-		`"weights":[{"lane":4,"beforeGrams":-3,"afterGrams":0},{"lane":2,"beforeGrams":9,"afterGrams":8},{"lane":4,"beforeGrams":-3,"afterGrams":0}]`,
+		`"items":[{"productId":9,"quantity":1},{"productId":7,"quantity":1000,"confidence":0.9},`+
+			`{"quantity":600,"productId":7,"confidence":0.5}]`,
+		`"weights":[{"lane":4,"beforeGrams":-3,"afterGrams":0},{"lane":2,"beforeGrams":9,"afterGrams":8},`+
+			`{"lane":4,"beforeGrams":-3,"afterGrams":0}]`,
 		`"rfid":{"after":["bbbb"],"before":["bbbb","AAAA","BBBB"]}`,
 	))
 	want := &cabinet.Event{

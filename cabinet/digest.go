@@ -35,10 +35,10 @@ func (e *Event) Digest() [sha256.Size]byte {
 	return sha256.Sum256(d.buf)
 }
 
-// digester builds an encoding that no two meanings share: numbers have a fixed size, texts and lists start with their length.
+// digester builds an encoding that no two meanings share: numbers say where they end, texts and lists start with their length.
 type digester struct{ buf []byte }
 
-func (d *digester) number(n int64) { d.buf = binary.BigEndian.AppendUint64(d.buf, uint64(n)) }
+func (d *digester) number(n int64) { d.buf = binary.AppendVarint(d.buf, n) }
 
 func (d *digester) text(s string) {
 	d.number(int64(len(s)))

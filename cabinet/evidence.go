@@ -211,12 +211,12 @@ func (d *decoder) agreeOnLanes() {
 		for ; n < len(rest) && rest[n].Lane == rest[0].Lane; n++ {
 			agree = agree && rest[n].Weight == rest[0].Weight
 		}
-		d.settleLane(rest[:n], agree)
+		d.keepLane(rest[:n], agree)
 		rest = rest[n:]
 	}
 }
 
-func (d *decoder) settleLane(readings []reading, agree bool) {
+func (d *decoder) keepLane(readings []reading, agree bool) {
 	if agree {
 		d.event.Weights = append(d.event.Weights, readings[0].Weight)
 		return
