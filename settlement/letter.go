@@ -80,9 +80,10 @@ func letterRow(d *Delivery, l *letter, id int64, now time.Time) []any {
 	if runes := []rune(detail); len(runes) > maxDetail {
 		detail = string(runes[:maxDetail])
 	}
-	fingerprint := sha256.Sum256([]byte(l.reason + "\x00" + d.Topic + "\x00" + string(d.Digest[:])))
+	digest := d.digest()
+	fingerprint := sha256.Sum256([]byte(l.reason + "\x00" + d.Topic + "\x00" + string(digest[:])))
 	return []any{
-		id, fingerprint[:], d.Topic, deviceID, closeEventID, d.Payload, d.Size, d.Digest[:], l.reason, detail, 1,
+		id, fingerprint[:], d.Topic, deviceID, closeEventID, d.Payload, d.Size, digest[:], l.reason, detail, 1,
 		d.ReceivedAt, now,
 	}
 }

@@ -2,7 +2,6 @@ package settlement
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -64,7 +63,7 @@ func (s *Service) run(ctx context.Context, deliveries []Delivery) []*item {
 func open(d *Delivery) *item {
 	it := &item{Delivery: d}
 	if d.Size == 0 {
-		d.Size, d.Digest = len(d.Payload), sha256.Sum256(d.Payload)
+		d.Size = len(d.Payload)
 	}
 	event, err := decode(d)
 	var wrong *cabinet.EnvelopeError

@@ -6,6 +6,7 @@
 package settlement
 
 import (
+	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"time"
@@ -24,22 +25,38 @@ var ErrNotFound = errors.New("not found")
 
 // Delivery is one message from a cabinet's door-closed topic.
 type Delivery struct {
-	DeviceID   int64  // from the topic, which the broker answers for; 0 where it names none
-	Topic      string // as it was published
-	Payload    []byte // cut to cabinet.MaxPayload bytes where it was longer
-	Size       int    // bytes of the whole payload; 0: as long as Payload
-	Digest     [32]byte
+	DeviceID   int64    // from the topic, which the broker answers for; 0 where it names none
+	Topic      string   // as it was published
+	Payload    []byte   // cut to cabinet.MaxPayload bytes where it was longer
+	Size       int      // bytes of the whole payload; 0: as long as Payload
+	Digest     [32]byte // SHA-256 of the whole payload; needed only where Payload was cut
 	ReceivedAt time.Time
+}
+
+func (d *Delivery) digest() [32]byte {
+	if d.Size > len(d.Payload) {
+		return d.Digest
+	}
+	return sha256.Sum256(d.Payload)
 }
 
 // Answer says what became of a [Delivery].
 type Answer struct {
 	// Receipt goes to the cabinet; nil where none is owed.
 	Receipt *cabinet.Receipt
-	// Err tells that nothing of the event was kept: settle it again. [database.ClassOf]
-	// tells how.
+	// Err tells that nothing of the event was kept: settle it again.
 	Err error
 }
+
+// Unwritable tells that the event fails by an error of no known class, which another try may
+// not mend: it is not worth trying for ever.
+func (a Answer) Unwritable() bool {
+	return a.Err != nil && database.ClassOf(a.Err) == database.Permanent
+}
+
+// Alone tells that the failure is this event's own, so that it must not hold up others:
+// it is unwritable, or somebody holds a row that it needs.
+func (a Answer) Alone() bool { return a.Unwritable() || database.IsLockWait(a.Err) }
 
 // Config holds what a [Service] needs.
 type Config struct {

@@ -1,0 +1,199 @@
+// Package intake stands between the wire and settlement: it puts whatever has queued up into
+// groups, has them settled, acknowledges each message after its COMMIT and then sends its
+// receipt (R2).
+//
+// Messages are spread over workers by cabinet, so that the events of one cabinet never compete
+// with each other inside a process. While the database takes no work the workers wait with
+// what they have, nothing is acknowledged, and the broker's window holds back the rest. A
+// message that fails for a reason of its own leaves its worker and is tried again beside it.
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"doortab/cabinet"
+	"doortab/settlement"
+)
+
+const (
+	defaultWorkers  = 4
+	defaultQueue    = 4096
+	defaultMaxGroup = 200
+	maxGroupBytes   = 4 << 20 // keeps one INSERT of payloads far below max_allowed_packet
+)
+
+// Message is a delivery and how to acknowledge it.
+type Message struct {
+	settlement.Delivery
+	Ack   func() // its outcome is committed
+	Defer func() // it is being retried: acknowledge later ones before it
+}
+
+// Config holds what an [Intake] needs.
+type Config struct {
+	Settlement *settlement.Service
+	// Send publishes a receipt without waiting. It may drop it in the end: the cabinet asks again.
+	Send func(topic string, payload []byte)
+	// Workers, Queue and MaxGroup bound the work: groups settled at once, messages waiting in
+	// all, messages in one group. 4, 4096 and 200 where they are 0.
+	Workers, Queue, MaxGroup int
+	// GiveUpAfter is how long an event is retried that cannot be written for a reason of no
+	// known class, before it is kept as a dead letter; 30 s where it is 0.
+	GiveUpAfter time.Duration
+	Logger      *slog.Logger
+	Metrics     prometheus.Registerer
+}
+
+func (c Config) withDefaults() Config {
+	orDefault := func(value *int, otherwise int) {
+		if *value <= 0 {
+			*value = otherwise
+		}
+	}
+	orDefault(&c.Workers, defaultWorkers)
+	orDefault(&c.Queue, defaultQueue)
+	orDefault(&c.MaxGroup, defaultMaxGroup)
+	if c.GiveUpAfter <= 0 {
+		c.GiveUpAfter = 30 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// Intake takes messages by [Intake.Offer] while [Intake.Run] works on them.
+type Intake struct {
+	Config
+	queues  []chan Message
+	retries *retries
+	metrics *metrics
+}
+
+// New makes an Intake. Nothing happens until [Intake.Run].
+func New(c Config) *Intake {
+	i := &Intake{Config: c.withDefaults()}
+	i.queues = make([]chan Message, i.Workers)
+	for n := range i.queues {
+		i.queues[n] = make(chan Message, max(1, i.Queue/i.Workers))
+	}
+	i.retries = newRetries(i)
+	i.metrics = newMetrics(i)
+	return i
+}
+
+// Offer takes a message without blocking, or returns false where there is no room for it now.
+func (i *Intake) Offer(m Message) bool {
+	queue := i.queues[uint64(m.DeviceID)%uint64(len(i.queues))] //nolint:gosec // any spread will do
+	select {
+	case queue <- m:
+		return true
+	default:
+		i.metrics.refused.Inc()
+		return false
+	}
+}
+
+// Run works until ctx ends, finishes the groups in hand and returns. What is still queued
+// stays unacknowledged, so that it comes again.
+func (i *Intake) Run(ctx context.Context) {
+	var workers sync.WaitGroup
+	for _, queue := range i.queues {
+		workers.Go(func() { i.work(ctx, queue) })
+	}
+	workers.Wait()
+	i.retries.wait()
+}
+
+func (i *Intake) work(ctx context.Context, queue <-chan Message) {
+	for {
+		group := i.take(ctx, queue)
+		if group == nil {
+			return
+		}
+		i.metrics.groups.Observe(float64(len(group)))
+		i.settle(ctx, group)
+	}
+}
+
+// take is the natural batch: the first message as soon as there is one, and whatever queued
+// up behind it meanwhile. It never waits for more.
+func (i *Intake) take(ctx context.Context, queue <-chan Message) []Message {
+	var group []Message
+	select {
+	case <-ctx.Done():
+		return nil
+	case m := <-queue:
+		group = append(group, m)
+	}
+	for size := len(group[0].Payload); len(group) < i.MaxGroup && size < maxGroupBytes; {
+		select {
+		case m := <-queue:
+			group = append(group, m)
+			size += len(m.Payload)
+		default:
+			return group
+		}
+	}
+	return group
+}
+
+// settle tries the group until each message has an outcome or has left it.
+func (i *Intake) settle(ctx context.Context, group []Message) {
+	for wait := newBackoff(maxGroupPause); ; {
+		group = i.tryGroup(ctx, group)
+		if len(group) == 0 || !wait.pause(ctx) {
+			return
+		}
+	}
+}
+
+// tryGroup settles once, and returns the messages that the database had no room for.
+func (i *Intake) tryGroup(ctx context.Context, group []Message) []Message {
+	started := time.Now()
+	answers := i.Settlement.Settle(ctx, deliveries(group))
+	i.metrics.seconds.Observe(time.Since(started).Seconds())
+	var again []Message
+	var cause error
+	for n, answer := range answers {
+		switch {
+		case answer.Err == nil:
+			i.finish(group[n], answer)
+		case answer.Alone() && i.retries.add(ctx, group[n], answer):
+		default:
+			again, cause = append(again, group[n]), answer.Err
+		}
+	}
+	if cause != nil && ctx.Err() == nil {
+		i.Logger.Warn("Database takes no work, nothing is acknowledged.", "waiting", len(again), "error", cause)
+	}
+	return again
+}
+
+// finish acknowledges, and then sends the receipt where one is owed.
+func (i *Intake) finish(m Message, answer settlement.Answer) {
+	m.Ack()
+	if answer.Receipt == nil {
+		return
+	}
+	payload, err := json.Marshal(answer.Receipt)
+	if err != nil {
+		panic(fmt.Sprintf("receipt of %s: %v", answer.Receipt.CloseEventID, err)) // a struct of plain fields
+	}
+	i.Send(cabinet.ReceiptsTopic(m.DeviceID), payload)
+}
+
+func deliveries(group []Message) []settlement.Delivery {
+	list := make([]settlement.Delivery, len(group))
+	for n, m := range group {
+		list[n] = m.Delivery
+	}
+	return list
+}

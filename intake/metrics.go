@@ -1,0 +1,45 @@
+package intake
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type metrics struct {
+	groups  prometheus.Histogram
+	seconds prometheus.Histogram
+	refused prometheus.Counter
+}
+
+func newMetrics(i *Intake) *metrics {
+	m := &metrics{
+		groups: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: "doortab", Name: "group_size", Help: "Messages settled in one group.",
+			Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500},
+		}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: "doortab", Name: "settle_seconds", Help: "Time to settle one group.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
+		}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "doortab", Name: "intake_refused_total", Help: "Messages that found the queue full.",
+		}),
+	}
+	if i.Metrics == nil {
+		return m
+	}
+	gauge := func(name, help string, read func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "doortab", Name: name, Help: help}, read)
+	}
+	i.Metrics.MustRegister(m.groups, m.seconds, m.refused,
+		gauge("queue_depth", "Messages waiting for a worker.", i.depth),
+		gauge("retrying_events", "Events that are tried again beside the others.", func() float64 {
+			return float64(i.retries.pending.Load())
+		}))
+	return m
+}
+
+func (i *Intake) depth() float64 {
+	waiting := 0
+	for _, queue := range i.queues {
+		waiting += len(queue)
+	}
+	return float64(waiting)
+}
