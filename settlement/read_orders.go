@@ -1,0 +1,127 @@
+package settlement
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"gorm.io/gorm"
+
+	"doortab/database"
+)
+
+// Order is what one shopper took through one door.
+type Order struct {
+	OrderID      int64
+	DeviceID     int64
+	CloseEventID string
+	UserID       *int64 // nil: nobody known
+	Status       string
+	Currency     string // ISO 4217
+	TotalMinor   int64
+	CreatedAt    time.Time
+	Lines        []OrderLine `gorm:"-"`
+}
+
+// OrderLine is one product of an order.
+type OrderLine struct {
+	OrderID        int64
+	Line           int
+	Origin         string // settlement, or what corrected it (R15)
+	ProductID      int64
+	Quantity       int64
+	UnitPriceMinor int64
+	AmountMinor    int64
+	Evidence       []byte // JSON: the numbers that decided it
+}
+
+const (
+	orderColumns = "order_id, device_id, close_event_id, user_id, status, currency, total_minor, created_at"
+	lineColumns  = `l.order_id, l.line, l.origin, l.product_id, l.quantity, l.unit_price_minor, l.amount_minor, l.evidence`
+)
+
+// ListOrders reads up to limit orders with ids below before, the newest first, with their lines; 0 means from the
+// newest.
+func ListOrders(ctx context.Context, db *database.DB, f Filter, before int64, limit int) ([]Order, error) {
+	w := &where{}
+	w.equal("device_id", f.DeviceID)
+	w.equal("user_id", f.UserID)
+	w.state("status", f.State)
+	w.period("created_at", f.From, f.To)
+	w.and("order_id BETWEEN ? AND ?", firstID(f.From), lastID(f.To, before))
+	var orders []Order
+	err := db.Read(ctx).Raw("SELECT "+orderColumns+" FROM orders"+w.clause()+" ORDER BY order_id DESC LIMIT ?",
+		append(w.args, limit)...).Scan(&orders).Error
+	if err != nil {
+		return nil, fmt.Errorf("list orders: %w", err)
+	}
+	return orders, addLines(db.Read(ctx), orders)
+}
+
+// firstID and lastID turn times into the range of ids that were minted then, which the primary key can walk.
+func firstID(from time.Time) int64 {
+	if from.IsZero() || from.UnixMilli() < 0 {
+		return 0
+	}
+	return min(from.UnixMilli(), 1<<41-1) << randomBits
+}
+
+func lastID(to time.Time, before int64) int64 {
+	last := int64(math.MaxInt64)
+	if before > 0 {
+		last = before - 1
+	}
+	if !to.IsZero() {
+		last = min(last, max(to.UnixMilli(), 0)<<randomBits-1)
+	}
+	return last
+}
+
+// ReadOrder reads one order, or returns [ErrNotFound].
+func ReadOrder(ctx context.Context, db *database.DB, orderID int64) (Order, error) {
+	var orders []Order
+	err := db.Read(ctx).Raw("SELECT "+orderColumns+" FROM orders WHERE order_id = ?", orderID).Scan(&orders).Error
+	if err != nil {
+		return Order{}, fmt.Errorf("read order %d: %w", orderID, err)
+	}
+	if len(orders) == 0 {
+		return Order{}, fmt.Errorf("order %d: %w", orderID, ErrNotFound)
+	}
+	err = addLines(db.Read(ctx), orders)
+	return orders[0], err
+}
+
+// addLines reads the lines of all orders in one statement.
+func addLines(tx *gorm.DB, orders []Order) error {
+	if len(orders) == 0 {
+		return nil
+	}
+	at := make(map[int64]int, len(orders))
+	ids := make([]int64, len(orders))
+	for i, o := range orders {
+		at[o.OrderID], ids[i] = i, o.OrderID
+	}
+	var lines []OrderLine
+	err := tx.Raw("SELECT "+lineColumns+` FROM orders o
+		JOIN order_lines l ON l.device_id = o.device_id AND l.order_id = o.order_id
+		WHERE o.order_id IN ? ORDER BY l.order_id, l.line`, ids).Scan(&lines).Error
+	if err != nil {
+		return fmt.Errorf("read lines of %d orders: %w", len(orders), err)
+	}
+	for _, l := range lines {
+		o := &orders[at[l.OrderID]]
+		o.Lines = append(o.Lines, l)
+	}
+	return nil
+}
+
+func readLines(tx *gorm.DB, deviceID, orderID int64) ([]OrderLine, error) {
+	var lines []OrderLine
+	err := tx.Raw("SELECT "+lineColumns+" FROM order_lines l WHERE l.device_id = ? AND l.order_id = ? ORDER BY l.line",
+		deviceID, orderID).Scan(&lines).Error
+	if err != nil {
+		return nil, fmt.Errorf("read lines of order %d: %w", orderID, err)
+	}
+	return lines, nil
+}
