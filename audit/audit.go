@@ -1,0 +1,135 @@
+// Package audit proves from the database alone that the books are whole: invariants I1 to I5 of the design's section 8.
+//
+// It reads one snapshot, so that it may run while events are being settled, and row by row, so that its memory doesn't grow
+// with the tables. It changes nothing.
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+
+	"doortab/database"
+)
+
+// MaxViolations is how many violations of one invariant a report lists; beyond it they are only counted.
+const MaxViolations = 100
+
+// Report is the outcome of one audit: I1 to I5 in this order.
+type Report struct {
+	Checks []Check
+}
+
+// Check is what was found about one invariant.
+type Check struct {
+	Name string // "I1" to "I5"
+	What string // the invariant in words
+	Rows int64  // table rows that were checked against it
+
+	// Violations names table and key of the first MaxViolations, as in
+	// "device_stock device=1001 product=7: stock 3, last balance 4".
+	Violations []string
+	Total      int64 // violations found, those that aren't listed included
+}
+
+func (c *Check) violated(format string, args ...any) {
+	c.Total++
+	if len(c.Violations) < MaxViolations {
+		c.Violations = append(c.Violations, fmt.Sprintf(format, args...))
+	}
+}
+
+// OK tells whether every invariant holds.
+func (r Report) OK() bool {
+	for _, c := range r.Checks {
+		if c.Total > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Print writes a line for each invariant with its counts, and below it one for each violation that the report lists.
+func (r Report) Print(w io.Writer) error {
+	var errs []error
+	line := func(format string, args ...any) {
+		_, err := fmt.Fprintf(w, format+"\n", args...)
+		errs = append(errs, err)
+	}
+	for _, c := range r.Checks {
+		line("%s %s: %d rows checked, %d violations", c.Name, c.What, c.Rows, c.Total)
+		for _, violation := range c.Violations {
+			line("%s %s", c.Name, violation)
+		}
+		if more := c.Total - int64(len(c.Violations)); more > 0 {
+			line("%s and %d more", c.Name, more)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Run checks every invariant and reports what it found. It returns an error only where it could not read: violations are no
+// error, see [Report.OK].
+func Run(ctx context.Context, db *database.DB) (Report, error) {
+	// One REPEATABLE READ transaction sees all tables as of its first read.
+	tx, err := db.SQL().BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return Report{}, fmt.Errorf("audit: begin a snapshot: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // nothing was written
+	a := newAuditor(tx)
+	for _, step := range []struct {
+		name string
+		read func(context.Context) error
+	}{
+		{"stock_movements", a.movements},
+		{"device_stock", a.stock},
+		{"discrepancies", a.discrepancies},
+		{"restocks", a.restocks},
+		{"settlements", a.settlements},
+		{"orders", a.orders},
+		{"order_lines", a.orderLines},
+		{"reviews", a.reviews},
+		{"settlement_conflicts", a.conflicts},
+	} {
+		if err := step.read(ctx); err != nil {
+			return Report{}, fmt.Errorf("audit %s: %w", step.name, err)
+		}
+	}
+	return Report{Checks: []Check{*a.i1, *a.i2, *a.i3, *a.i4, *a.i5}}, nil
+}
+
+type auditor struct {
+	tx                 *sql.Tx
+	i1, i2, i3, i4, i5 *Check
+}
+
+func newAuditor(tx *sql.Tx) *auditor {
+	return &auditor{
+		tx: tx,
+		i1: &Check{Name: "I1", What: "every settlement has its outcome's rows, every order one settlement"},
+		i2: &Check{Name: "I2", What: "stock = sum of deltas = last balance, versions without a gap, balances chain"},
+		i3: &Check{Name: "I3", What: "order totals = lines, movements + shortfalls + sales before a count = lines"},
+		i4: &Check{Name: "I4", What: "no negative stock, no orphans"},
+		i5: &Check{Name: "I5", What: "receipts say what the rows say"},
+	}
+}
+
+// each reads the rows of a query into row, one after another, and calls visit for each. The server sends them as it finds
+// them, which needs a query that is answered in the order of a primary key.
+func (a *auditor) each(ctx context.Context, query string, row []any, visit func()) error {
+	rows, err := a.tx.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // Err below says what matters
+	for rows.Next() {
+		if err := rows.Scan(row...); err != nil {
+			return err
+		}
+		visit()
+	}
+	return rows.Err()
+}

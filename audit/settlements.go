@@ -1,0 +1,179 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"doortab/cabinet"
+)
+
+const (
+	outcomeSettled   = string(cabinet.Settled)
+	outcomeEmpty     = string(cabinet.Empty)
+	outcomeReview    = string(cabinet.Review)
+	outcomeRestocked = string(cabinet.Restocked)
+
+	statusReview     = "review"
+	originSettlement = "settlement"
+	originReview     = "review"
+)
+
+// settlement is one settlement with its order and the order's lines.
+type settlement struct {
+	device    int64
+	event     string
+	outcome   string
+	orderID   sql.Null[int64] // what the settlement names
+	receipt   []byte
+	settledAt time.Time
+	reviews   int64 // those of the outcome itself, not of a conflict
+
+	order    sql.Null[int64] // the order of that number and this event
+	status   sql.Null[string]
+	currency sql.Null[string]
+	lines    []cabinet.Line // of origin settlement: what was sure at once
+	later    int            // lines that a review added
+}
+
+func (s *settlement) key() string {
+	return fmt.Sprintf("settlements device=%d event=%s", s.device, s.event)
+}
+
+const readSettlements = `
+SELECT s.device_id, s.close_event_id, s.outcome, s.order_id, s.receipt, s.settled_at,
+       (SELECT COUNT(*) FROM reviews r
+         WHERE r.device_id = s.device_id AND r.close_event_id = s.close_event_id AND r.conflict_digest IS NULL),
+       o.order_id, o.status, o.currency,
+       l.origin, l.product_id, l.quantity, l.unit_price_minor, l.amount_minor
+  FROM settlements s FORCE INDEX (PRIMARY)
+  LEFT JOIN orders o ON o.order_id = s.order_id AND o.device_id = s.device_id AND o.close_event_id = s.close_event_id
+  LEFT JOIN order_lines l ON l.device_id = o.device_id AND l.order_id = o.order_id
+ ORDER BY s.device_id, s.close_event_id`
+
+func (a *auditor) settlements(ctx context.Context) error {
+	var s, group settlement
+	var origin sql.Null[string]
+	var product, quantity, price, amount sql.Null[int64]
+	row := []any{
+		&s.device, &s.event, &s.outcome, &s.orderID, &s.receipt, &s.settledAt, &s.reviews, &s.order, &s.status, &s.currency,
+		&origin, &product, &quantity, &price, &amount,
+	}
+	err := a.each(ctx, readSettlements, row, func() {
+		if s.device != group.device || s.event != group.event {
+			a.checkSettlement(&group)
+			group = s
+		}
+		switch {
+		case origin.V == originSettlement:
+			group.lines = append(group.lines, cabinet.Line{
+				ProductID: product.V, Quantity: quantity.V, UnitPriceMinor: price.V, AmountMinor: amount.V,
+			})
+		case origin.Valid:
+			group.later++
+		}
+	})
+	if err == nil {
+		a.checkSettlement(&group)
+	}
+	return err
+}
+
+func (a *auditor) checkSettlement(s *settlement) {
+	if s.event == "" { // before the first
+		return
+	}
+	a.i1.Rows++
+	for _, problem := range s.problems() {
+		a.i1.violated("%s: outcome %s, %s", s.key(), s.outcome, problem)
+	}
+	a.i5.Rows++
+	for _, difference := range s.receiptDifferences() {
+		a.i5.violated("%s: receipt %s", s.key(), difference)
+	}
+}
+
+// problems says what the outcome calls for and the rows lack, or have too much.
+func (s *settlement) problems() []string {
+	var found []string
+	require := func(holds bool, otherwise string) {
+		if !holds {
+			found = append(found, otherwise)
+		}
+	}
+	if s.orderID.Valid {
+		require(s.order.Valid, fmt.Sprintf("no order=%d of this event", s.orderID.V))
+	}
+	switch s.outcome {
+	case outcomeSettled:
+		require(s.orderID.Valid, "no order")
+		require(!s.order.Valid || len(s.lines) > 0, fmt.Sprintf("no sure line on order=%d", s.order.V))
+		require(s.status.V != statusReview || s.reviews > 0, fmt.Sprintf("order=%d waits for a review that isn't there", s.order.V))
+	case outcomeReview:
+		require(s.reviews > 0, "no review")
+		require(!s.order.Valid || len(s.lines)+s.later > 0, fmt.Sprintf("no line on order=%d", s.order.V))
+	case outcomeEmpty, outcomeRestocked:
+		require(!s.orderID.Valid, fmt.Sprintf("order=%d", s.orderID.V))
+		require(s.reviews == 0, fmt.Sprintf("%d reviews", s.reviews))
+	default:
+		require(false, "which is none that is ever written")
+	}
+	return found
+}
+
+const readReviews = `
+SELECT r.review_id, r.device_id, r.close_event_id, r.order_id, r.conflict_digest IS NOT NULL,
+       s.device_id IS NOT NULL, c.device_id IS NOT NULL, o.order_id IS NOT NULL
+  FROM reviews r FORCE INDEX (PRIMARY)
+  LEFT JOIN settlements s ON s.device_id = r.device_id AND s.close_event_id = r.close_event_id
+  LEFT JOIN settlement_conflicts c ON c.device_id = r.device_id AND c.close_event_id = r.close_event_id
+                                  AND c.digest = r.conflict_digest
+  LEFT JOIN orders o ON o.order_id = r.order_id AND o.device_id = r.device_id AND o.close_event_id = r.close_event_id
+ ORDER BY r.review_id`
+
+func (a *auditor) reviews(ctx context.Context) error {
+	var review, device int64
+	var event string
+	var order sql.Null[int64]
+	var ofConflict, hasSettlement, hasConflict, hasOrder bool
+	row := []any{&review, &device, &event, &order, &ofConflict, &hasSettlement, &hasConflict, &hasOrder}
+	return a.each(ctx, readReviews, row, func() {
+		a.i4.Rows++
+		key := fmt.Sprintf("reviews review=%d", review)
+		if !hasSettlement {
+			a.i4.violated("%s: no settlement of device=%d event=%s", key, device, event)
+		}
+		if ofConflict && !hasConflict {
+			a.i4.violated("%s: no such conflict of device=%d event=%s", key, device, event)
+		}
+		if order.Valid && !hasOrder {
+			a.i4.violated("%s: no order=%d of device=%d event=%s", key, order.V, device, event)
+		}
+	})
+}
+
+const readConflicts = `
+SELECT c.device_id, c.close_event_id, HEX(c.digest), s.device_id IS NOT NULL,
+       (SELECT COUNT(*) FROM reviews r
+         WHERE r.device_id = c.device_id AND r.close_event_id = c.close_event_id AND r.conflict_digest = c.digest)
+  FROM settlement_conflicts c FORCE INDEX (PRIMARY)
+  LEFT JOIN settlements s ON s.device_id = c.device_id AND s.close_event_id = c.close_event_id
+ ORDER BY c.device_id, c.close_event_id, c.digest`
+
+func (a *auditor) conflicts(ctx context.Context) error {
+	var device, reviews int64
+	var event, digest string
+	var hasSettlement bool
+	return a.each(ctx, readConflicts, []any{&device, &event, &digest, &hasSettlement, &reviews}, func() {
+		a.i1.Rows++
+		a.i4.Rows++
+		key := fmt.Sprintf("settlement_conflicts device=%d event=%s digest=%.12s", device, event, digest)
+		if !hasSettlement {
+			a.i4.violated("%s: no settlement", key)
+		}
+		if reviews != 1 {
+			a.i1.violated("%s: %d reviews, not one", key, reviews)
+		}
+	})
+}
