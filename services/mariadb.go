@@ -141,7 +141,7 @@ func (m *MariaDB) initCommand(dataDir string) (*exec.Cmd, error) {
 		}
 		arguments = append(arguments, "--auth-root-authentication-method=normal", "--skip-test-db")
 	}
-	return exec.Command(install, arguments...), nil // #nosec G204 -- found by name, or see Program
+	return m.ownTemporary(exec.Command(install, arguments...)), nil // #nosec G204 -- found by name, or see Program
 }
 
 // runToEnd kills the command's whole group when ctx ends, since mariadb-install-db is a script with children. Its standard
@@ -185,7 +185,6 @@ func (m *MariaDB) commonArguments() []string {
 func (m *MariaDB) serverCommand() (*exec.Cmd, error) {
 	arguments := append(m.commonArguments(),
 		"--datadir="+m.dataDir(),
-		"--tmpdir="+filepath.Join(m.dir, "tmp"),
 		"--socket="+m.socket,
 		"--pid-file="+filepath.Join(m.dir, "mariadb.pid"),
 		"--skip-networking",
@@ -200,7 +199,15 @@ func (m *MariaDB) serverCommand() (*exec.Cmd, error) {
 	if m.isMySQL {
 		arguments = append(arguments, "--mysqlx=OFF")
 	}
-	return exec.Command(m.options.Program, append(arguments, m.options.Arguments...)...), nil // #nosec G204 -- see Program
+	arguments = append(arguments, m.options.Arguments...)
+	return m.ownTemporary(exec.Command(m.options.Program, arguments...)), nil // #nosec G204 -- see Program
+}
+
+// ownTemporary gives the server a folder of its own for temporary tables: one that starts removes those of all others that
+// share it. By the environment, since mariadb-install-db breaks an option in two at a blank.
+func (m *MariaDB) ownTemporary(cmd *exec.Cmd) *exec.Cmd {
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(m.dir, "tmp"))
+	return cmd
 }
 
 func (m *MariaDB) ping(ctx context.Context, _ int) error {

@@ -1,6 +1,7 @@
 package services
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -162,10 +163,37 @@ func (p *Process) kill() error {
 	}
 }
 
-// Pause stops the process by SIGSTOP: its connections stay open and get no answer. It returns ErrNotRunning where there is none.
-func (p *Process) Pause() error { return p.whileRunning("pause", syscall.SIGSTOP) }
+// Pause stops the process by SIGSTOP, and returns when none of its threads runs any more: its connections stay open and get
+// no answer. It returns ErrNotRunning where there is no process.
+func (p *Process) Pause() error {
+	if err := p.whileRunning("pause", syscall.SIGSTOP); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killLimit)
+	defer cancel()
+	return wrap(poll(ctx, func(context.Context) error { return paused(p.PID()) }), "pause "+p.name)
+}
 
-// Continue lets a paused process go on. It returns ErrNotRunning where there is none.
+// paused looks at each thread: the kernel stops them one by one.
+func paused(pid int) error {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		return err
+	}
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread) // #nosec G304 -- of /proc
+		if err != nil {
+			continue // the thread has ended
+		}
+		// proc_pid_stat(5): the state follows the name, which is in parentheses and may hold any character.
+		if name := bytes.LastIndexByte(stat, ')'); !bytes.HasPrefix(stat[name+1:], []byte(" T")) {
+			return fmt.Errorf("thread %s has not stopped", filepath.Base(filepath.Dir(thread)))
+		}
+	}
+	return nil
+}
+
+// Continue lets a paused process go on. It returns ErrNotRunning where there is no process.
 func (p *Process) Continue() error { return p.whileRunning("continue", syscall.SIGCONT) }
 
 func (p *Process) whileRunning(doing string, signal syscall.Signal) error {

@@ -283,16 +283,14 @@ func TestServiceThatCannotStart(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			before, err := filepath.Glob(filepath.Join(os.TempDir(), "doortab-*"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = services.Start(t.Context(), test.options)
+			temporary := t.TempDir()
+			t.Setenv("TMPDIR", temporary)
+			_, err := services.Start(t.Context(), test.options)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want it to name %s", err, test.want)
 			}
-			if after, _ := filepath.Glob(filepath.Join(os.TempDir(), "doortab-*")); len(after) > len(before) {
-				t.Errorf("temporary folders are left: %v", after)
+			if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+				t.Errorf("temporary folders are left: %v (%v)", left, err)
 			}
 		})
 	}
