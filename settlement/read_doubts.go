@@ -10,8 +10,8 @@ import (
 	"doortab/database"
 )
 
-// ReviewItem is something that a person must decide, or has decided.
-type ReviewItem struct {
+// Review is something that a person must decide, or has decided.
+type Review struct {
 	ReviewID     int64
 	DeviceID     int64
 	CloseEventID string
@@ -42,8 +42,8 @@ type ReviewKey struct {
 
 // ListReviews reads up to limit reviews that come after the place given: first the open ones, then the decided ones,
 // the oldest of each first.
-func ListReviews(ctx context.Context, db *database.DB, after ReviewKey, limit int) ([]ReviewItem, error) {
-	var list []ReviewItem
+func ListReviews(ctx context.Context, db *database.DB, after ReviewKey, limit int) ([]Review, error) {
+	var list []Review
 	if !after.Decided {
 		open, err := readReviews(ctx, db, "status = ? AND review_id > ?", openReview, after.ReviewID, limit)
 		if err != nil || len(open) == limit {
@@ -56,25 +56,25 @@ func ListReviews(ctx context.Context, db *database.DB, after ReviewKey, limit in
 }
 
 // ReadReview reads one review, or returns [ErrNotFound].
-func ReadReview(ctx context.Context, db *database.DB, reviewID int64) (ReviewItem, error) {
+func ReadReview(ctx context.Context, db *database.DB, reviewID int64) (Review, error) {
 	list, err := readReviews(ctx, db, "review_id = ?", reviewID, 1)
 	if err == nil && len(list) == 0 {
 		err = fmt.Errorf("review %d: %w", reviewID, ErrNotFound)
 	}
 	if err != nil {
-		return ReviewItem{}, err
+		return Review{}, err
 	}
 	return list[0], nil
 }
 
-func readReviews(ctx context.Context, db *database.DB, condition string, args ...any) ([]ReviewItem, error) {
+func readReviews(ctx context.Context, db *database.DB, condition string, args ...any) ([]Review, error) {
 	var rows []reviewRow
 	err := db.Read(ctx).Raw("SELECT "+reviewColumns+" FROM reviews WHERE "+condition+" ORDER BY review_id LIMIT ?", args...).
 		Scan(&rows).Error
 	if err != nil {
 		return nil, fmt.Errorf("read reviews: %w", err)
 	}
-	list := make([]ReviewItem, len(rows))
+	list := make([]Review, len(rows))
 	for i := range rows {
 		if list[i], err = rows[i].item(); err != nil {
 			return nil, err
@@ -95,8 +95,8 @@ type reviewRow struct {
 	CreatedAt    time.Time
 }
 
-func (r *reviewRow) item() (ReviewItem, error) {
-	item := ReviewItem{
+func (r *reviewRow) item() (Review, error) {
+	item := Review{
 		ReviewID: r.ReviewID, DeviceID: r.DeviceID, CloseEventID: r.CloseEventID, OrderID: r.OrderID,
 		Evidence: r.Evidence, Status: r.Status, CreatedAt: r.CreatedAt,
 	}
