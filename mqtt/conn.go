@@ -21,13 +21,21 @@ type timedConn struct {
 	net.Conn
 	reader       *bufio.Reader
 	writeTimeout time.Duration
+	// failed, which may be nil, gets what reading or writing ended with.
+	failed func(error)
 }
 
 func newTimedConn(c net.Conn, buffer int, writeTimeout time.Duration) *timedConn {
 	return &timedConn{Conn: c, reader: bufio.NewReaderSize(c, buffer), writeTimeout: writeTimeout}
 }
 
-func (c *timedConn) Read(b []byte) (int, error) { return c.reader.Read(b) }
+func (c *timedConn) Read(b []byte) (int, error) {
+	n, err := c.reader.Read(b)
+	if err != nil && c.failed != nil {
+		c.failed(err)
+	}
+	return n, err
+}
 
 func (c *timedConn) Write(b []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(c.writeTimeout)); err != nil {
@@ -36,6 +44,9 @@ func (c *timedConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err != nil {
 		_ = c.Close() // half a packet may be out
+		if c.failed != nil {
+			c.failed(err)
+		}
 	}
 	return n, err
 }

@@ -50,10 +50,12 @@ func openLink(ctx context.Context, c *Client, subscriptions []Subscription) (*li
 	if err != nil {
 		return nil, fmt.Errorf("reach the broker: %w", err)
 	}
+	timed := newTimedConn(conn, 8<<10, c.cfg.Timeout)
 	l := &link{
-		client: c, conn: newTimedConn(conn, 8<<10, c.cfg.Timeout), routes: newRoutes(subscriptions),
+		client: c, conn: timed, routes: newRoutes(subscriptions),
 		retry: make(chan struct{}, 1), lost: make(chan error, 1), ended: make(chan struct{}),
 	}
+	timed.failed = l.fail // paho keeps a connection that was closed on this side
 	l.acks = newAckQueue(c.cfg.Window, l.acked)
 	l.wire = paho.NewClient(l.options())
 	if err := await(ctx, l.wire.Connect(), c.cfg.Timeout); err != nil {

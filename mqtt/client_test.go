@@ -1,0 +1,425 @@
+package mqtt_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"doortab/mqtt"
+)
+
+func TestAcknowledgementsGoOutInOrderOfArrival(t *testing.T) {
+	t.Parallel()
+	eachBroker(t, func(t *testing.T, r *rig) {
+		got, line := make(inbox, 10), tapOn(r)
+		cfg := r.worker("w", got.take)
+		cfg.Dial = line.dial
+		run(t, cfg)
+		c := r.cabinet(t, "1001")
+		var held []*mqtt.Message
+		for i := range 5 {
+			c.publish(r.topic("1001", "door-closed"), fmt.Sprint(i))
+			held = append(held, await(t, got))
+		}
+		for _, i := range []int{4, 2, 1, 3} {
+			held[i].Ack()
+		}
+		if acks := line.acked(); len(acks) != 0 {
+			t.Fatalf("acknowledged %v before the first", acks)
+		}
+		held[0].Ack()
+		held[0].Ack()
+		eventually(t, "all are acknowledged", func() bool { return len(line.acked()) >= 5 })
+		if diff := cmp.Diff([]uint16{1, 2, 3, 4, 5}, line.acked()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestDeferredMessageDoesNotHoldUpThoseBehindIt(t *testing.T) {
+	t.Parallel()
+	eachBroker(t, func(t *testing.T, r *rig) {
+		const others = 200
+		got, line := make(inbox, others+1), tapOn(r)
+		cfg := r.worker("w", got.take)
+		cfg.Dial = line.dial
+		run(t, cfg)
+		c := r.cabinet(t, "1001")
+		c.publish(r.topic("1001", "door-closed"), "stuck")
+		stuck := await(t, got)
+		go func() {
+			for i := range others {
+				c.Publish(r.topic("1001", "door-closed"), 1, false, fmt.Sprint(i))
+			}
+		}()
+		for i := range others {
+			m := await(t, got)
+			if string(m.Payload) != fmt.Sprint(i) {
+				t.Fatalf("message %d is %q", i, m.Payload)
+			}
+			m.Ack()
+			if i == 0 {
+				stuck.Defer()
+			}
+		}
+		stuck.Ack()
+		eventually(t, "the deferred one is acknowledged too", func() bool { return len(line.acked()) == others+1 })
+		if acks := line.acked(); acks[others] != 1 {
+			t.Errorf("the last acknowledgement is for %d, want 1", acks[others])
+		}
+	})
+}
+
+// With a clean session the cabinet's outbox is what brings a message again, not the broker (R2).
+func TestUnacknowledgedMessageIsGoneAfterReconnect(t *testing.T) {
+	t.Parallel()
+	eachBroker(t, func(t *testing.T, r *rig) {
+		got, line := make(inbox, 10), tapOn(r)
+		connects := make(chan struct{}, 10)
+		cfg := r.worker("w", got.take)
+		cfg.Dial, cfg.OnConnect = line.dial, func() { connects <- struct{}{} }
+		run(t, cfg)
+		await(t, connects)
+		c := r.cabinet(t, "1001")
+		c.publish(r.topic("1001", "door-closed"), "before")
+		before := await(t, got)
+		line.cut()
+		await(t, connects)
+		before.Ack()
+		c.publish(r.topic("1001", "door-closed"), "resent")
+		resent := await(t, got)
+		if string(resent.Payload) != "resent" {
+			t.Fatalf("got %q", resent.Payload)
+		}
+		if acks := line.acked(); len(acks) != 0 {
+			t.Fatalf("the late acknowledgement reached the new connection: %v", acks)
+		}
+		resent.Ack()
+		eventually(t, "the resent one is acknowledged", func() bool { return len(line.acked()) == 1 })
+	})
+}
+
+func TestClientFindsItsBrokerAgain(t *testing.T) {
+	t.Parallel()
+	eachMortalBroker(t, func(t *testing.T, r *rig) {
+		r.kill()
+		got := make(inbox, 10)
+		client, stop := start(t, r.worker("w", got.take)) // before its broker is there
+		t.Cleanup(stop)
+		for range 2 {
+			r.revive()
+			eventually(t, "the client connects", client.Connected)
+			r.cabinet(t, "1001").publish(r.topic("1001", "door-closed"), "hello")
+			await(t, got).Ack()
+			r.kill()
+			eventually(t, "the client notices", func() bool { return !client.Connected() })
+			if err := client.Publish(t.Context(), "t", nil, 1, false); !errors.Is(err, mqtt.ErrNotConnected) {
+				t.Fatalf("publish without a broker: %v", err)
+			}
+		}
+	})
+}
+
+func TestSharedSubscriptionGoesOnWithoutTheOneThatVanished(t *testing.T) {
+	t.Parallel()
+	eachBroker(t, func(t *testing.T, r *rig) {
+		const messages = 60
+		first, second := make(inbox, messages), make(inbox, 2*messages)
+		line := tapOn(r)
+		cfg := r.worker("first", first.take)
+		cfg.Dial, cfg.MinBackoff, cfg.MaxBackoff = line.dial, time.Hour, time.Hour
+		gone := run(t, cfg)
+		run(t, r.worker("second", second.take))
+		c := r.cabinet(t, "1001")
+		for range messages {
+			c.publish(r.topic("1001", "door-closed"), "x")
+			select {
+			case m := <-first:
+				m.Ack()
+			case m := <-second:
+				m.Ack()
+			case <-time.After(patience):
+				t.Fatal("nobody got the message")
+			}
+		}
+		line.cut()
+		eventually(t, "the first is gone", func() bool { return !gone.Connected() })
+		before := gone.Stats().Received
+		if before == 0 || before == messages {
+			t.Errorf("the first of two workers got %d of %d messages", before, messages)
+		}
+		// A message may still go to the one that is gone before the broker knows; a cabinet sends it again.
+		eventually(t, "the second gets one", func() bool {
+			c.publish(r.topic("1001", "door-closed"), "y")
+			return len(second) > 0
+		})
+		for len(second) > 0 {
+			await(t, second).Ack()
+		}
+		for range messages {
+			c.publish(r.topic("1001", "door-closed"), "z")
+			await(t, second).Ack()
+		}
+	})
+}
+
+func TestSendRetriesOverALostConnection(t *testing.T) {
+	t.Parallel()
+	eachBroker(t, func(t *testing.T, r *rig) {
+		const receipts = 200
+		line := tapOn(r)
+		cfg := r.worker("w", make(inbox, 1).take)
+		cfg.Dial = line.dial
+		client := run(t, cfg)
+		got := r.cabinet(t, "1001").listen(r.topic("1001", "receipts"))
+		outcomes := make(chan error, receipts)
+		for i := range receipts {
+			check(t, client.Send(r.topic("1001", "receipts"), []byte(fmt.Sprint(i)), func(err error) { outcomes <- err }))
+			if i%50 == 10 {
+				line.cut()
+			}
+		}
+		seen := map[string]bool{}
+		for range receipts {
+			check(t, await(t, outcomes))
+		}
+		for len(seen) < receipts {
+			seen[await(t, got)] = true
+		}
+		if s := client.Stats(); s.Sent != receipts || s.GivenUp != 0 {
+			t.Errorf("stats %+v", s)
+		}
+	})
+}
+
+func TestSendIsBoundedInTimeAndNumber(t *testing.T) {
+	t.Parallel()
+	cfg := mqtt.Config{URL: "mqtt://127.0.0.1:1", ClientID: "w", SendQueue: 2, Senders: 1, SendFor: 50 * time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler)}
+	client, err := mqtt.New(cfg)
+	check(t, err)
+	outcomes := make(chan error, 3)
+	for range 2 {
+		check(t, client.Send("t", nil, func(err error) { outcomes <- err }))
+	}
+	if err := client.Send("t", nil, nil); !errors.Is(err, mqtt.ErrQueueFull) {
+		t.Errorf("a third message: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- client.Run(ctx) }()
+	for range 2 {
+		if err := await(t, outcomes); !errors.Is(err, mqtt.ErrNotConnected) {
+			t.Errorf("given up with %v", err)
+		}
+	}
+	cancel()
+	check(t, await(t, ended))
+	if err := client.Send("t", nil, nil); !errors.Is(err, mqtt.ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+	if client.Run(t.Context()) == nil {
+		t.Error("a client ran twice")
+	}
+}
+
+func TestLongPayloadIsCut(t *testing.T) {
+	t.Parallel()
+	eachBroker(t, func(t *testing.T, r *rig) {
+		got := make(inbox, 2)
+		cfg := r.worker("w", got.take)
+		cfg.MaxPayload = 1000
+		run(t, cfg)
+		c := r.cabinet(t, "1001")
+		whole := strings.Repeat("door", 1<<18)
+		c.publish(r.topic("1001", "door-closed"), whole)
+		c.publish(r.topic("1001", "door-closed"), whole[:1000])
+		m := await(t, got)
+		if string(m.Payload) != whole[:1000] || m.Size != len(whole) || !m.Truncated() {
+			t.Errorf("kept %d of %d bytes", len(m.Payload), m.Size)
+		}
+		if m.Digest != sha256.Sum256([]byte(whole)) {
+			t.Error("the digest is not that of the whole payload")
+		}
+		if m := await(t, got); m.Truncated() || m.Digest != [32]byte{} {
+			t.Error("a payload of the greatest length was cut")
+		}
+	})
+}
+
+func TestRefusedMessagesAreOfferedAgainInOrder(t *testing.T) {
+	t.Parallel()
+	eachBroker(t, func(t *testing.T, r *rig) {
+		const messages = 100
+		got := make(inbox, 1)
+		run(t, r.worker("w", got.take))
+		c := r.cabinet(t, "1001")
+		for i := range messages {
+			c.publish(r.topic("1001", "door-closed"), fmt.Sprint(i))
+		}
+		for i := range messages {
+			m := await(t, got)
+			if string(m.Payload) != fmt.Sprint(i) {
+				t.Fatalf("message %d is %q", i, m.Payload)
+			}
+			m.Ack()
+		}
+	})
+}
+
+func TestFullWindowIsFreedByANewConnection(t *testing.T) {
+	t.Parallel()
+	eachBroker(t, func(t *testing.T, r *rig) {
+		got := make(inbox, 100)
+		cfg := r.worker("w", got.take)
+		cfg.Window = 3
+		client := run(t, cfg)
+		c := r.cabinet(t, "1001")
+		for range 10 {
+			c.publish(r.topic("1001", "door-closed"), "x")
+		}
+		eventually(t, "seven do not fit", func() bool { return client.Stats().Dropped == 7 })
+		for range 3 {
+			await(t, got).Ack()
+		}
+		eventually(t, "the client connects again", func() bool { return client.Stats().Connects == 2 && client.Connected() })
+		c.publish(r.topic("1001", "door-closed"), "again")
+		await(t, got).Ack()
+	})
+}
+
+func TestDrainFinishesWhatWasBegun(t *testing.T) {
+	t.Parallel()
+	eachBroker(t, func(t *testing.T, r *rig) {
+		got := make(inbox, 10)
+		client, stop := start(t, r.worker("w", got.take))
+		t.Cleanup(stop)
+		eventually(t, "the client connects", client.Connected)
+		c := r.cabinet(t, "1001")
+		receipts := c.listen(r.topic("1001", "receipts"))
+		c.publish(r.topic("1001", "door-closed"), "begun")
+		c.publish(r.topic("1001", "door-closed"), "deferred")
+		begun, deferred := await(t, got), await(t, got)
+		deferred.Defer()
+		drained := make(chan error, 1)
+		go func() { drained <- client.Drain(t.Context()) }()
+		later := run(t, r.worker("later", got.take))
+		c.publish(r.topic("1001", "door-closed"), "for the other worker")
+		await(t, got).Ack()
+		if later.Stats().Received == 0 {
+			t.Error("the draining worker took one more message")
+		}
+		select {
+		case err := <-drained:
+			t.Fatalf("drained with a message open: %v", err)
+		default:
+		}
+		check(t, client.Send(r.topic("1001", "receipts"), []byte("receipt"), nil))
+		begun.Ack()
+		check(t, await(t, drained))
+		if receipt := await(t, receipts); receipt != "receipt" {
+			t.Errorf("receipt %q", receipt)
+		}
+		if client.Connected() {
+			t.Error("still connected")
+		}
+	})
+}
+
+func TestDrainEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	eachBroker(t, func(t *testing.T, r *rig) {
+		got := make(inbox, 1)
+		client := run(t, r.worker("w", got.take))
+		r.cabinet(t, "1001").publish(r.topic("1001", "door-closed"), "never acknowledged")
+		await(t, got)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := client.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 messages unack") {
+			t.Errorf("drain: %v", err)
+		}
+		eventually(t, "the client disconnects", func() bool { return !client.Connected() })
+	})
+}
+
+func TestMessagesGoToTheSubscriptionThatMatches(t *testing.T) {
+	t.Parallel()
+	eachBroker(t, func(t *testing.T, r *rig) {
+		doors, rest := make(inbox, 10), make(inbox, 10)
+		cfg := r.worker("w", doors.take)
+		cfg.Subscriptions = append(cfg.Subscriptions,
+			mqtt.Subscription{Filter: r.root + "/+/status", QoS: 0, Handle: rest.take},
+			mqtt.Subscription{Filter: r.root + "/1002/#", QoS: 1, Handle: rest.take})
+		c := r.cabinet(t, "1001")
+		check(t, done(c.Publish(r.topic("1001", "status"), 1, true, "online")))
+		run(t, cfg)
+		if m := await(t, rest); string(m.Payload) != "online" || !m.Retained {
+			t.Errorf("the kept status: %q, retained %v", m.Payload, m.Retained)
+		}
+		check(t, done(c.Publish(r.topic("1001", "status"), 1, true, "")))
+		await(t, rest).Ack()
+		c.publish(r.topic("1001", "door-closed"), "closed")
+		await(t, doors).Ack()
+		r.cabinet(t, "1002").publish(r.topic("1002", "door"), "opened")
+		if m := await(t, rest); m.Topic != r.topic("1002", "door") {
+			t.Errorf("topic %q", m.Topic)
+		}
+	})
+}
+
+func TestClientWithoutSharedSubscriptionsTakesThePlainFilter(t *testing.T) {
+	t.Parallel()
+	r := embedded(t, func(c *mqtt.BrokerConfig) {
+		c.MaySubscribe = func(_, filter string) bool { return !strings.HasPrefix(filter, "$share") }
+	})
+	got := make(inbox, 1)
+	cfg := r.worker("w", got.take)
+	cfg.Dial, cfg.Username, cfg.Password, cfg.ClientID = nil, "9", "secret-9", "9"
+	run(t, cfg)
+	r.cabinet(t, "1001").publish(r.topic("1001", "door-closed"), "x")
+	await(t, got).Ack()
+}
+
+func TestClientThatMayNotSubscribeIsNotConnected(t *testing.T) {
+	t.Parallel()
+	r := embedded(t, func(c *mqtt.BrokerConfig) { c.MaySubscribe = func(string, string) bool { return false } })
+	cfg := r.worker("w", make(inbox, 1).take)
+	cfg.Dial, cfg.Username, cfg.Password, cfg.ClientID = nil, "9", "secret-9", "9"
+	var ready atomic.Bool
+	cfg.OnConnect = func() { ready.Store(true) }
+	_, stop := start(t, cfg)
+	eventually(t, "it keeps trying", func() bool { return r.broker.Stats().RefusedSubscriptions > 5 })
+	stop()
+	if ready.Load() {
+		t.Error("OnConnect was called")
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	t.Parallel()
+	take := func(*mqtt.Message) bool { return true }
+	for name, cfg := range map[string]mqtt.Config{
+		"no client id":   {URL: "mqtt://h"},
+		"no url":         {ClientID: "w"},
+		"unknown scheme": {ClientID: "w", URL: "http://h"},
+		"no host":        {ClientID: "w", URL: "mqtt://:1883"},
+		"no handler":     {ClientID: "w", URL: "mqtt://h", Subscriptions: []mqtt.Subscription{{Filter: "a"}}},
+		"QoS 2":          {ClientID: "w", URL: "mqtt://h", Subscriptions: []mqtt.Subscription{{Filter: "a", QoS: 2, Handle: take}}},
+		"no authorities": {ClientID: "w", URL: "mqtts://h", CAFile: "missing.pem"},
+	} {
+		if _, err := mqtt.New(cfg); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	var m mqtt.Message
+	m.Defer()
+	m.Ack()
+}
