@@ -1,0 +1,168 @@
+package simulator
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"doortab/cabinet"
+)
+
+// eventKey names one door-close event.
+type eventKey struct {
+	deviceID int64
+	id       string
+}
+
+func (k eventKey) String() string { return fmt.Sprintf("event %d/%s", k.deviceID, k.id) }
+
+// entry is what the simulator knows of one event that a door reported.
+type entry struct {
+	key    eventKey
+	userID int64
+	taken  []quantity // physically taken and surely seen, ascending by product
+	want   cabinet.Outcome
+
+	answered   bool
+	outcome    cabinet.Outcome
+	orderID    string
+	charged    []quantity // as the receipt says
+	digest     [sha256.Size]byte
+	contradict string // what a later receipt said differently
+
+	changed    bool // another content was sent under its id
+	conflicted bool // and answered as a conflict
+}
+
+// books are the simulator's own: every event that was put in an outbox, and what was answered.
+type books struct {
+	mu      sync.Mutex
+	events  map[eventKey]*entry
+	strange []string // receipts that no event explains
+	counts  counts
+	last    time.Time
+}
+
+type counts struct{ published, settled, review, duplicates, receipts int64 }
+
+func newBooks() *books { return &books{events: make(map[eventKey]*entry)} }
+
+// open notes an event before it can be sent.
+func (b *books) open(e *entry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.events[e.key] = e
+	b.counts.published++
+}
+
+// note reads a receipt and says which event it answers. conflict is true where it answers another content under its id.
+func (b *books) note(deviceID int64, payload []byte, now time.Time) (id string, conflict bool) {
+	var r cabinet.Receipt
+	if err := json.Unmarshal(payload, &r); err != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.strange = append(b.strange, fmt.Sprintf("cabinet %d: a receipt can't be read: %v", deviceID, err))
+		return "", false
+	}
+	digest := withoutDuplicate(payload)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = now
+	b.counts.receipts++
+	if r.Duplicate {
+		b.counts.duplicates++
+	}
+	e := b.events[eventKey{deviceID, r.CloseEventID}]
+	switch {
+	case e == nil || r.DeviceID != deviceID:
+		b.unexplained(deviceID, &r)
+		return "", false
+	case r.Outcome == cabinet.Conflict && e.changed:
+		e.conflicted = true
+		return r.CloseEventID, true
+	case e.answered:
+		e.compare(&r, digest)
+	default:
+		b.answer(e, &r, digest)
+	}
+	return r.CloseEventID, false
+}
+
+// unexplained keeps a receipt for an event that isn't the cabinet's. Garbage with a readable id is owed a rejection.
+func (b *books) unexplained(deviceID int64, r *cabinet.Receipt) {
+	if r.Outcome == cabinet.Rejected && r.DeviceID == deviceID {
+		return
+	}
+	b.strange = append(b.strange, fmt.Sprintf("cabinet %d: a receipt %q came for an event that it didn't report: %d/%s",
+		deviceID, r.Outcome, r.DeviceID, r.CloseEventID))
+}
+
+func (b *books) answer(e *entry, r *cabinet.Receipt, digest [sha256.Size]byte) {
+	e.answered, e.outcome, e.orderID, e.digest = true, r.Outcome, r.OrderID, digest
+	e.charged = make([]quantity, 0, len(r.Lines))
+	for _, l := range r.Lines {
+		e.charged = append(e.charged, quantity{l.ProductID, l.Quantity})
+	}
+	e.charged = byProduct(e.charged)
+	switch r.Outcome {
+	case cabinet.Settled, cabinet.Empty, cabinet.Restocked:
+		b.counts.settled++
+	case cabinet.Review:
+		b.counts.review++
+	}
+}
+
+// compare keeps the first contradiction: every receipt of an event says the same but for duplicate (R2).
+func (e *entry) compare(r *cabinet.Receipt, digest [sha256.Size]byte) {
+	if digest != e.digest && e.contradict == "" {
+		e.contradict = fmt.Sprintf("%s with order %q, after %s with order %q", r.Outcome, r.OrderID, e.outcome, e.orderID)
+	}
+}
+
+// withoutDuplicate is a digest of everything else that a receipt says, whatever the order of its members.
+func withoutDuplicate(payload []byte) [sha256.Size]byte {
+	var members map[string]any
+	if err := json.Unmarshal(payload, &members); err != nil {
+		return sha256.Sum256(payload)
+	}
+	delete(members, "duplicate")
+	canonical, err := json.Marshal(members)
+	if err != nil {
+		return sha256.Sum256(payload)
+	}
+	return sha256.Sum256(canonical)
+}
+
+// change notes that another content is about to be sent under the id.
+func (b *books) change(key eventKey) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.events[key].changed = true
+}
+
+func (b *books) lastReceipt() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last
+}
+
+func (b *books) sofar() counts {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.counts
+}
+
+// all copies the entries, in a stable order.
+func (b *books) all() (entries []entry, strange []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	keys := slices.SortedFunc(maps.Keys(b.events), compareKeys)
+	for _, k := range keys {
+		entries = append(entries, *b.events[k])
+	}
+	return entries, slices.Clone(b.strange)
+}

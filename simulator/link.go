@@ -1,0 +1,168 @@
+package simulator
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+)
+
+const (
+	connectTimeout = 5 * time.Second
+	writeTimeout   = 5 * time.Second
+	keepAlive      = 30 * time.Second
+	goodbye        = 250 * time.Millisecond
+)
+
+// endpoint is where the broker listens.
+type endpoint struct {
+	address   string
+	name      string
+	encrypted bool
+}
+
+// parseBroker reads tcp:// and mqtt:// (1883), tls://, ssl:// and mqtts:// (8883).
+func parseBroker(raw string) (endpoint, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Hostname() == "" {
+		return endpoint{}, errors.New("simulator: the broker's address is missing or wrong: write it as tcp://127.0.0.1:1883")
+	}
+	e := endpoint{name: u.Hostname()}
+	port := "1883"
+	switch u.Scheme {
+	case "tcp", "mqtt":
+	case "tls", "ssl", "mqtts":
+		port, e.encrypted = "8883", true
+	default:
+		return endpoint{}, fmt.Errorf("simulator: the broker's address begins with %q: tcp, mqtt, tls, ssl or mqtts are known", u.Scheme)
+	}
+	if u.Port() != "" {
+		port = u.Port()
+	}
+	e.address = net.JoinHostPort(e.name, port)
+	return e, nil
+}
+
+func (e endpoint) dial(ctx context.Context) (net.Conn, error) {
+	plain := &net.Dialer{Timeout: connectTimeout}
+	if !e.encrypted {
+		return plain.DialContext(ctx, "tcp", e.address)
+	}
+	secure := tls.Dialer{NetDialer: plain, Config: &tls.Config{ServerName: e.name, MinVersion: tls.VersionTLS12}}
+	return secure.DialContext(ctx, "tcp", e.address)
+}
+
+// linkConfig says who connects.
+type linkConfig struct {
+	clientID, user, secret string
+	statusTopic            string // "" for a second connection, which leaves no last will
+	offline                []byte
+	receiptsTopic          string // "" to subscribe to nothing
+	onReceipt              func(payload []byte)
+}
+
+// link is one MQTT connection of a cabinet. When it is lost it is used up.
+type link struct {
+	client paho.Client
+	wire   atomic.Pointer[wire]
+	lost   chan struct{} // closed when the connection has ended
+}
+
+// connect opens a connection and subscribes. After an error nothing is left open.
+func connect(ctx context.Context, to endpoint, c linkConfig) (*link, error) {
+	l := &link{lost: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	l.client = paho.NewClient(l.options(ctx, to, c))
+	err := finished(ctx, l.client.Connect())
+	if err == nil && c.receiptsTopic != "" {
+		err = finished(ctx, l.client.Subscribe(c.receiptsTopic, 1, func(_ paho.Client, m paho.Message) { c.onReceipt(m.Payload()) }))
+	}
+	if err != nil {
+		l.close()
+		return nil, fmt.Errorf("connect %s to the broker at %s: %w", c.clientID, to.address, err)
+	}
+	return l, nil
+}
+
+func (l *link) options(ctx context.Context, to endpoint, c linkConfig) *paho.ClientOptions {
+	var once sync.Once
+	o := paho.NewClientOptions().AddBroker("tcp://" + to.address).SetClientID(c.clientID).
+		SetUsername(c.user).SetPassword(c.secret).SetProtocolVersion(4).
+		SetAutoReconnect(false).SetConnectRetry(false).SetCleanSession(true).
+		SetKeepAlive(keepAlive).SetConnectTimeout(connectTimeout).SetWriteTimeout(writeTimeout).
+		SetConnectionLostHandler(func(paho.Client, error) { once.Do(func() { close(l.lost) }) }).
+		SetCustomOpenConnectionFn(func(*url.URL, paho.ClientOptions) (net.Conn, error) {
+			conn, err := to.dial(ctx)
+			if err != nil {
+				return nil, err
+			}
+			w := &wire{Conn: conn}
+			l.wire.Store(w)
+			return w, nil
+		})
+	if c.statusTopic != "" {
+		o.SetBinaryWill(c.statusTopic, c.offline, 1, true)
+	}
+	return o
+}
+
+func finished(ctx context.Context, token paho.Token) error {
+	select {
+	case <-token.Done():
+		return token.Error()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// publish hands a payload to the connection at QoS 1. Whether it arrives only a receipt can say.
+func (l *link) publish(topic string, retained bool, payload []byte) paho.Token {
+	return l.client.Publish(topic, 1, retained, payload)
+}
+
+// close ends the connection in the regular way, so that no last will is sent.
+func (l *link) close() {
+	l.client.Disconnect(uint(goodbye.Milliseconds()))
+	if w := l.wire.Load(); w != nil {
+		_ = w.Close()
+	}
+}
+
+// wire is a connection that can be cut in the middle of a message.
+type wire struct {
+	net.Conn
+	mu  sync.Mutex
+	cut func() (part float64)
+}
+
+// cutNext cuts the connection at the next PUBLISH: after that part of it, 0 to 1. With 1 the message is out, and its PUBACK
+// and receipt find nobody. done is called when it has happened.
+func (w *wire) cutNext(part float64, done func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = func() float64 { done(); return part }
+}
+
+// Write writes one packet; that is how paho uses it.
+func (w *wire) Write(p []byte) (int, error) {
+	const publish = 3
+	w.mu.Lock()
+	cut := w.cut
+	if len(p) == 0 || p[0]>>4 != publish || cut == nil {
+		w.mu.Unlock()
+		return w.Conn.Write(p)
+	}
+	w.cut = nil
+	w.mu.Unlock()
+	n, _ := w.Conn.Write(p[:int(float64(len(p))*cut())])
+	_ = w.Close()
+	return n, net.ErrClosed
+}

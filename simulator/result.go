@@ -1,0 +1,58 @@
+package simulator
+
+import (
+	"fmt"
+	"io"
+)
+
+// Result is what a run did and what the comparison of the books found.
+type Result struct {
+	// Published counts the distinct events that doors reported: each was put in its cabinet's outbox, and its goods were
+	// gone by then, whether or not the network let it out. Copies, changed bodies and garbage aren't counted.
+	Published int64
+	Settled   int64 // distinct events whose receipt said settled, empty or restocked
+	Review    int64 // distinct events whose receipt said review
+	// Duplicates counts the receipts that said duplicate.
+	Duplicates int64
+
+	// Lost counts events that have no settlement or no receipt, or whose order lacks something that was taken.
+	Lost int64
+	// Doubled counts events with more than one order, outcome or deduction, or with more on the order than was taken, and
+	// orders and deductions on the fleet's cabinets that no event explains.
+	Doubled int64
+	// Drift counts the rows (cabinet, product) whose book stock isn't the physical stock.
+	Drift int64
+
+	Restocks    int64           // deliveries that staff made while shoppers came
+	Resends     int64           // events sent again because no receipt had come
+	Faults      map[Fault]int64 // by kind, every kind of Kinds
+	Differences []string        // the first of them, one sentence each
+}
+
+// Clean reports whether nothing was lost, doubled or has drifted.
+func (r Result) Clean() bool { return r.Lost == 0 && r.Doubled == 0 && r.Drift == 0 }
+
+// String is the last line of the summary, as section 7 of the design has it.
+func (r Result) String() string {
+	return fmt.Sprintf("published %d settled %d duplicates %d review %d lost %d doubled %d drift %d",
+		r.Published, r.Settled, r.Duplicates, r.Review, r.Lost, r.Doubled, r.Drift)
+}
+
+// WriteSummary writes what happened, every difference that is kept, and String as the last line.
+func (r Result) WriteSummary(w io.Writer) error {
+	for _, f := range Kinds() {
+		if _, err := fmt.Fprintf(w, "fault %-18s %d\n", f, r.Faults[f]); err != nil {
+			return err
+		}
+	}
+	if _, err := fmt.Fprintf(w, "resends %d restocks %d\n", r.Resends, r.Restocks); err != nil {
+		return err
+	}
+	for _, d := range r.Differences {
+		if _, err := fmt.Fprintln(w, "difference:", d); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(w, r.String())
+	return err
+}

@@ -1,0 +1,55 @@
+package simulator
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"doortab/cabinet"
+)
+
+// shop lets shoppers come until ctx ends.
+func (s *Simulator) shop(ctx context.Context) {
+	crowd := newShoppers(s.config.Seed, s.products)
+	luck := newPlan(s.config.Faults, s.config.Seed)
+	rng := rand.New(rand.NewPCG(s.config.Seed, streamDelivery)) //nolint:gosec // not a secret
+	// Who comes late, because the machine is busy, makes up for at most a second.
+	const late = time.Second
+	for at := time.Now(); ; {
+		at = at.Add(crowd.gap(s.config.Rate))
+		if wait := time.Until(at); wait < -late {
+			at = time.Now()
+		} else if !pause(ctx, wait) {
+			return
+		}
+		d := s.fleet[crowd.cabinet(len(s.fleet))]
+		if d.waiting() < maxWaiting {
+			s.closeDoors(d, crowd, luck.next(s.faults.happened), rng)
+		}
+	}
+}
+
+// closeDoors lets one shopper after the other use the cabinet, as many as the fault needs.
+func (s *Simulator) closeDoors(d *device, crowd *shoppers, fault Fault, rng *rand.Rand) {
+	now := time.Now()
+	var reports []*report
+	var entries []*entry
+	for range visitsOf(fault, rng) {
+		v := crowd.next()
+		taken := d.shelf.take(v.want)
+		r := d.report(cabinet.KindSale, v.took, now)
+		r.UserID = v.userID
+		r.fill(taken, v.doubtful)
+		reports = append(reports, r)
+		entries = append(entries, newEntry(r, taken))
+	}
+	list := deliver(fault, reports, now, rng)
+	for _, e := range entries {
+		s.books.open(e)
+	}
+	d.post(list...)
+}
+
+func newEntry(r *report, taken []quantity) *entry {
+	return &entry{key: eventKey{r.DeviceID, r.CloseEventID}, userID: r.UserID, taken: taken, want: r.expected()}
+}
