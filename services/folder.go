@@ -59,7 +59,7 @@ func (f *folder) open(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	return f.startWatchdog()
+	return f.startWatchdog(ctx)
 }
 
 func (f *folder) makeDir(dir string) error {
@@ -181,8 +181,9 @@ func watchdogCommand(ctx context.Context, arguments ...string) *exec.Cmd {
 	return cmd
 }
 
-func (f *folder) startWatchdog() error {
-	cmd := watchdogCommand(context.Background(), append([]string{f.dir}, f.temporary...)...)
+// startWatchdog runs it for longer than the context that bounds the start.
+func (f *folder) startWatchdog(ctx context.Context) error {
+	cmd := watchdogCommand(context.WithoutCancel(ctx), append([]string{f.dir}, f.temporary...)...)
 	cmd.ExtraFiles = []*os.File{f.servicesLock}
 	alive, err := cmd.StdinPipe()
 	if err != nil {

@@ -48,7 +48,10 @@ func newMariaDB(f *folder, o MariaDBOptions, logger *slog.Logger) *MariaDB {
 		o.LogMiB = 64
 	}
 	m := &MariaDB{options: o, folder: f}
-	m.Process = Process{name: "mariadb", logPath: filepath.Join(f.dir, "mariadb.log"), logger: logger, command: m.serverCommand, answers: m.ping}
+	m.Process = Process{
+		name: "mariadb", logPath: filepath.Join(f.dir, "mariadb.log"), logger: logger,
+		command: m.serverCommand, answers: m.ping,
+	}
 	return m
 }
 
@@ -151,7 +154,7 @@ func (m *MariaDB) runToEnd(ctx context.Context, cmd *exec.Cmd) (output string, e
 	if err != nil {
 		return "", fmt.Errorf("open the log: %w", err)
 	}
-	defer log.Close() //nolint:errcheck // read only here
+	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -218,6 +221,6 @@ func (m *MariaDB) ping(ctx context.Context, _ int) error {
 		return err
 	}
 	db := sql.OpenDB(connector)
-	defer db.Close() //nolint:errcheck // nothing to lose
+	defer db.Close()
 	return db.PingContext(ctx)
 }

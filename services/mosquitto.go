@@ -126,7 +126,7 @@ func (m *Mosquitto) ping(ctx context.Context, _ int) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // nothing to lose
+	defer conn.Close()
 	// MQTT 3.1.1, clean session, keepalive 10 s, an empty client id: section 3.1 of the standard.
 	connect := []byte{0x10, 12, 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 10, 0, 0}
 	if _, err := conn.Write(connect); err != nil {

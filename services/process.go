@@ -79,7 +79,7 @@ func (p *Process) spawn() error {
 	if err != nil {
 		return fmt.Errorf("open its log: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // nothing was written through it here
+	defer file.Close()
 	logStart, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return fmt.Errorf("find the end of its log: %w", err)

@@ -93,7 +93,7 @@ func (r *Redis) ping(ctx context.Context, pid int) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // nothing to lose
+	defer conn.Close()
 	if _, err := fmt.Fprintf(conn, "AUTH %s\r\nPING\r\nINFO server\r\n", r.password); err != nil {
 		return err
 	}

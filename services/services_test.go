@@ -271,15 +271,18 @@ func TestPausedServiceGivesNoAnswerAndCanBeStopped(t *testing.T) {
 }
 
 func TestServiceThatCannotStart(t *testing.T) {
+	refusing := &services.MariaDBOptions{Arguments: []string{"--no-such-option"}}
 	tests := map[string]struct {
 		options services.Options
 		want    string
 	}{
-		"mariadb quotes its log":          {services.Options{MariaDB: &services.MariaDBOptions{Arguments: []string{"--no-such-option"}}}, "no-such-option"},
-		"mosquitto quotes its log":        {services.Options{Mosquitto: &services.MosquittoOptions{Lines: []string{"no_such_option 1"}}}, "no_such_option"},
+		"mariadb quotes its log": {services.Options{MariaDB: refusing}, "no-such-option"},
+		"mosquitto quotes its log": {
+			services.Options{Mosquitto: &services.MosquittoOptions{Lines: []string{"no_such_option 1"}}}, "no_such_option",
+		},
 		"a missing program is named":      {services.Options{MariaDB: &services.MariaDBOptions{Program: "/nowhere/mysqld"}}, "/nowhere/mysqld"},
 		"a folder that can't be made":     {services.Options{Dir: "/dev/null/x", Redis: &services.RedisOptions{}}, "/dev/null"},
-		"one failure stops the other two": {services.Options{Redis: &services.RedisOptions{}, MariaDB: &services.MariaDBOptions{Arguments: []string{"--nonsense"}}}, "nonsense"},
+		"one failure stops the other two": {services.Options{Redis: &services.RedisOptions{}, MariaDB: refusing}, "no-such-option"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ shift
 services() {
     for stderr in /proc/[0-9]*/fd/2; do
         for log in "$dir"/*.log; do
+            # shellcheck disable=SC3013 # POSIX has it since 2024, every sh of Linux since long ago
             if [ "$stderr" -ef "$log" ]; then
                 pid=${stderr#/proc/}
                 echo "${pid%%/*}"
