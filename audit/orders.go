@@ -24,10 +24,11 @@ type line struct {
 	movements                                int64 // sales of its product in the order's event
 }
 
+// The index is forced because a cabinet has far more movements of a product than an event has movements.
 const readOrders = `
 SELECT o.order_id, o.device_id, o.close_event_id, o.total_minor, s.device_id IS NOT NULL, s.order_id,
        l.line, l.origin, l.product_id, l.quantity, l.unit_price_minor, l.amount_minor,
-       (SELECT COUNT(*) FROM stock_movements m
+       (SELECT COUNT(*) FROM stock_movements m FORCE INDEX (stock_movements_ref)
          WHERE m.device_id = o.device_id AND m.ref = o.close_event_id AND m.kind = 'sale' AND m.product_id = l.product_id)
   FROM orders o FORCE INDEX (PRIMARY)
   LEFT JOIN settlements s ON s.device_id = o.device_id AND s.close_event_id = o.close_event_id

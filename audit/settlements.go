@@ -43,7 +43,7 @@ func (s *settlement) key() string {
 
 const readSettlements = `
 SELECT s.device_id, s.close_event_id, s.outcome, s.order_id, s.receipt, s.settled_at,
-       (SELECT COUNT(*) FROM reviews r
+       (SELECT COUNT(*) FROM reviews r FORCE INDEX (reviews_event)
          WHERE r.device_id = s.device_id AND r.close_event_id = s.close_event_id AND r.conflict_digest IS NULL),
        o.order_id, o.status, o.currency,
        l.origin, l.product_id, l.quantity, l.unit_price_minor, l.amount_minor
@@ -155,7 +155,7 @@ func (a *auditor) reviews(ctx context.Context) error {
 
 const readConflicts = `
 SELECT c.device_id, c.close_event_id, HEX(c.digest), s.device_id IS NOT NULL,
-       (SELECT COUNT(*) FROM reviews r
+       (SELECT COUNT(*) FROM reviews r FORCE INDEX (reviews_event)
          WHERE r.device_id = c.device_id AND r.close_event_id = c.close_event_id AND r.conflict_digest = c.digest)
   FROM settlement_conflicts c FORCE INDEX (PRIMARY)
   LEFT JOIN settlements s ON s.device_id = c.device_id AND s.close_event_id = c.close_event_id

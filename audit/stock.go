@@ -203,7 +203,8 @@ func (a *auditor) discrepancies(ctx context.Context) error {
 
 const readRestocks = `
 SELECT r.device_id, r.restock_id, EXISTS (
-         SELECT 1 FROM stock_movements m WHERE m.device_id = r.device_id AND m.ref = r.restock_id AND m.kind = 'restock')
+         SELECT 1 FROM stock_movements m FORCE INDEX (stock_movements_ref)
+          WHERE m.device_id = r.device_id AND m.ref = r.restock_id AND m.kind = 'restock')
   FROM restocks r FORCE INDEX (PRIMARY)
  ORDER BY r.device_id, r.restock_id`
 
