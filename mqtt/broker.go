@@ -180,14 +180,18 @@ func (b *Broker) Serve(ctx context.Context) error {
 	defer b.Close()
 	stop := context.AfterFunc(ctx, b.Close)
 	defer stop()
-	b.tasks.Go(b.recheck)
+	if !b.spawn(b.recheck) {
+		return nil
+	}
 	return b.accept()
 }
 
 // Close ends every connection, those of Dial included, and waits for them.
 func (b *Broker) Close() {
 	b.closeOnce.Do(func() {
+		b.mu.Lock()
 		close(b.closing)
+		b.mu.Unlock()
 		_ = b.listener.Close()
 		for _, s := range b.open() {
 			_ = s.Close()
@@ -212,28 +216,43 @@ func (b *Broker) open() []*session {
 func (b *Broker) Dial(context.Context) (net.Conn, error) {
 	near, far := net.Pipe()
 	s := newSession(far, true)
-	if !b.add(s) {
+	if !b.spawn(func() { b.attend(s) }) {
 		return nil, errors.Join(errors.New("mqtt broker: closed"), near.Close(), far.Close())
 	}
-	b.tasks.Go(func() { b.attend(s) })
 	return near, nil
 }
 
-// add registers a session unless the broker is closing.
-func (b *Broker) add(s *session) bool {
+// spawn runs a task that Close waits for, unless the broker is closing.
+func (b *Broker) spawn(task func()) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
 	case <-b.closing:
 		return false
 	default:
-		b.sessions[s] = struct{}{}
+		b.tasks.Go(task)
 		return true
+	}
+}
+
+// enter registers a connection; one that comes while the broker closes is closed too.
+func (b *Broker) enter(s *session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sessions[s] = struct{}{}
+	select {
+	case <-b.closing:
+		_ = s.Close()
+	default:
 	}
 }
 
 // attend serves one connection to its end.
 func (b *Broker) attend(s *session) {
+	b.enter(s)
+	if !s.local && !s.opensWell(b.cfg.Handshake) {
+		_ = s.Close() // what follows sees a closed connection and tidies up
+	}
 	err := b.server.EstablishConnection(s.kind(), s)
 	_ = s.Close()
 	b.mu.Lock()
@@ -242,7 +261,8 @@ func (b *Broker) attend(s *session) {
 	s.end(b.window)
 	if errors.Is(err, packets.ErrPacketTooLarge) {
 		b.count.oversize.Add(1)
-		b.log.Warn("Closed an MQTT connection: its packet was too large", "user", s.username, "limit", b.cfg.MaxPacket)
+		user, _, _ := s.identity()
+		b.log.Warn("Closed an MQTT connection: its packet was too large", "user", user, "limit", b.cfg.MaxPacket)
 	}
 }
 

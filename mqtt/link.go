@@ -16,6 +16,9 @@ import (
 // refused is the return code of a SUBACK for a filter that the broker did not accept (MQTT 3.1.1, 3.9.3).
 const refused = 0x80
 
+// handOver bounds how long paho may take to accept a packet, which it does at once unless the connection is ending.
+const handOver = 2 * time.Second
+
 var errWindow = errors.New("more messages arrived than the window holds: lower the broker's window or raise Config.Window")
 
 // route is a subscription and the messages that its handler had no room for.
@@ -87,7 +90,7 @@ func (l *link) options() *paho.ClientOptions {
 	o.SetCleanSession(true).SetAutoReconnect(false).SetStore(noStore{})
 	o.SetOrderMatters(true).SetAutoAckDisabled(true).SetDefaultPublishHandler(l.receive)
 	o.SetKeepAlive(cfg.KeepAlive).SetPingTimeout(cfg.Timeout)
-	o.SetConnectTimeout(cfg.Timeout).SetWriteTimeout(cfg.Timeout)
+	o.SetConnectTimeout(cfg.Timeout).SetWriteTimeout(handOver)
 	o.SetConnectionLostHandler(func(_ paho.Client, err error) { l.fail(err) })
 	return o
 }
@@ -251,7 +254,17 @@ func (l *link) stopIntake(ctx context.Context) error {
 
 // publish sends one message and for QoS 1 waits for its PUBACK.
 func (l *link) publish(ctx context.Context, topic string, payload []byte, qos byte, retain bool) error {
-	return await(ctx, l.wire.Publish(topic, qos, retain, payload), l.client.cfg.Timeout)
+	token := l.wire.Publish(topic, qos, retain, payload)
+	select {
+	case <-l.ended: // a token that paho made while disconnecting never completes
+		return ErrNotConnected
+	case <-token.Done():
+		return token.Error()
+	case <-time.After(l.client.cfg.Timeout):
+		return errTimeout
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // fail ends the link; wait returns the first reason.
@@ -276,8 +289,8 @@ func (l *link) wait(ctx context.Context, stop <-chan struct{}) error {
 
 // close says DISCONNECT if the connection still stands, and waits for the link's own tasks.
 func (l *link) close() {
-	l.wire.Disconnect(uint(l.client.cfg.Timeout.Milliseconds()))
-	_ = l.conn.Close()
 	close(l.ended)
+	l.wire.Disconnect(uint(handOver.Milliseconds()))
+	_ = l.conn.Close()
 	l.tasks.Wait()
 }

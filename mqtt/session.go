@@ -212,25 +212,22 @@ func (b *Broker) closedListener(err error) error {
 	}
 }
 
-// greet hands a connection to the broker once it begins with a CONNECT packet of reasonable size.
+// greet serves a connection; welcome is called once its user is known or it is over.
 func (b *Broker) greet(conn net.Conn, welcome func()) {
 	s := newSession(conn, false)
 	s.welcome = welcome
-	if !b.add(s) {
+	if !b.spawn(func() { b.attend(s) }) {
 		_ = conn.Close()
 		welcome()
-		return
 	}
-	b.tasks.Go(func() {
-		if err := s.SetReadDeadline(time.Now().Add(b.cfg.Handshake)); err != nil || !s.opensWell() {
-			_ = s.Close() // what follows sees a closed connection and tidies up
-		}
-		b.attend(s)
-	})
 }
 
-// opensWell looks at the fixed header of the first packet (MQTT 3.1.1, 2.2 and 3.1) without consuming it.
-func (s *session) opensWell() bool {
+// opensWell says whether the first packet (MQTT 3.1.1, 2.2 and 3.1) comes in time and is a CONNECT of reasonable size. It
+// consumes nothing, and the deadline for the packet stands until the connection is authenticated.
+func (s *session) opensWell(limit time.Duration) bool {
+	if s.SetReadDeadline(time.Now().Add(limit)) != nil {
+		return false
+	}
 	first, err := s.reader.Peek(1)
 	if err != nil || first[0] != 0x10 {
 		return false
