@@ -198,6 +198,7 @@ func (m *MariaDB) serverCommand() (*exec.Cmd, error) {
 		"--max-connections=500",
 		"--performance-schema=OFF",
 		"--local-infile=OFF",
+		"--secure-file-priv="+filepath.Join(m.dir, "tmp"),
 	)
 	if m.isMySQL {
 		arguments = append(arguments, "--mysqlx=OFF")
