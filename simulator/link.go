@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"sync"
@@ -93,18 +94,17 @@ func connect(ctx context.Context, to endpoint, c linkConfig) (*link, error) {
 }
 
 func (l *link) options(ctx context.Context, to endpoint, c linkConfig) *paho.ClientOptions {
-	var once sync.Once
+	end := sync.OnceFunc(func() { close(l.lost) })
 	o := paho.NewClientOptions().AddBroker("tcp://" + to.address).SetClientID(c.clientID).
 		SetUsername(c.user).SetPassword(c.secret).SetProtocolVersion(4).
 		SetAutoReconnect(false).SetConnectRetry(false).SetCleanSession(true).
 		SetKeepAlive(keepAlive).SetConnectTimeout(connectTimeout).SetWriteTimeout(writeTimeout).
-		SetConnectionLostHandler(func(paho.Client, error) { once.Do(func() { close(l.lost) }) }).
 		SetCustomOpenConnectionFn(func(*url.URL, paho.ClientOptions) (net.Conn, error) {
 			conn, err := to.dial(ctx)
 			if err != nil {
 				return nil, err
 			}
-			w := &wire{Conn: conn}
+			w := &wire{Conn: conn, end: end}
 			l.wire.Store(w)
 			return w, nil
 		})
@@ -136,11 +136,24 @@ func (l *link) close() {
 	}
 }
 
-// wire is a connection that can be cut in the middle of a message.
+// wire is a connection that can be cut in the middle of a message. It tells by itself that it has ended: paho takes a
+// connection that was closed at this end for one that it closed itself, and says nothing.
 type wire struct {
 	net.Conn
+	end func()
+
 	mu  sync.Mutex
 	cut func() (part float64)
+}
+
+// Read makes every end look as if the other side had ended the connection.
+func (w *wire) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if err != nil {
+		w.end()
+		err = io.EOF
+	}
+	return n, err
 }
 
 // cutNext cuts the connection at the next PUBLISH: after that part of it, 0 to 1. With 1 the message is out, and its PUBACK
