@@ -19,8 +19,12 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// lockWaitSeconds is how long one migrating process waits for another.
-const lockWaitSeconds = 60
+const (
+	// lockTries times lockWaitSeconds is how long one migrating process waits for another.
+	lockTries = 6
+	// lockWaitSeconds must stay below the time in which the database has to answer a statement.
+	lockWaitSeconds = 10
+)
 
 // Status is one migration and whether this database has it.
 type Status struct {
@@ -108,15 +112,17 @@ func provider(db *database.DB) (*goose.Provider, error) {
 type namedLock struct{}
 
 func (namedLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
-	var got sql.NullInt64
-	row := conn.QueryRowContext(ctx, "SELECT GET_LOCK(CONCAT('doortab-', MD5(DATABASE())), ?)", lockWaitSeconds)
-	if err := row.Scan(&got); err != nil {
-		return fmt.Errorf("take the migration lock: %w", err)
+	for range lockTries {
+		var got sql.NullInt64
+		row := conn.QueryRowContext(ctx, "SELECT GET_LOCK(CONCAT('doortab-', MD5(DATABASE())), ?)", lockWaitSeconds)
+		if err := row.Scan(&got); err != nil {
+			return fmt.Errorf("take the migration lock: %w", err)
+		}
+		if got.Int64 == 1 {
+			return nil
+		}
 	}
-	if got.Int64 != 1 {
-		return fmt.Errorf("another process has been migrating this database for %d s: wait for it, then run again", lockWaitSeconds)
-	}
-	return nil
+	return fmt.Errorf("another process has been migrating this database for %d s: wait for it, then run again", lockTries*lockWaitSeconds)
 }
 
 func (namedLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
