@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -141,31 +142,57 @@ func (s *Simulator) ours(deviceID int64) bool {
 
 func (s *Simulator) readCabinet(ctx context.Context, d *device, t *theirs) error {
 	path := fmt.Sprintf("/v1/cabinets/%d", d.id)
+	var moved []int64
 	err := walk(ctx, s.api, path+"/stock", nil, func(rows []stockRow) bool {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		for _, r := range rows {
 			t.stock[stockKey{d.id, r.ProductID}] = r.Stock
+			if r.Version > d.opening[r.ProductID] {
+				moved = append(moved, r.ProductID)
+			}
 		}
 		return true
 	})
 	if err != nil {
 		return err
 	}
-	return walk(ctx, s.api, path+"/movements", nil, func(rows []movementRow) bool {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		return t.addSales(d, rows) > 0
-	})
+	return s.readMovements(ctx, d, path+"/movements", moved, t)
 }
 
-// addSales keeps the sales of the run and says how many movements on the page the run made.
-func (t *theirs) addSales(d *device, rows []movementRow) (fresh int) {
+// readMovements reads the ledger of a cabinet. Each product's movements come newest first; where an earlier run left a long
+// history, each product is read only as far back as this run goes.
+func (s *Simulator) readMovements(ctx context.Context, d *device, path string, moved []int64, t *theirs) error {
+	const long = 2000
+	older := int64(0)
+	for _, version := range d.opening {
+		older += version
+	}
+	if older < long {
+		return walk(ctx, s.api, path, nil, func(rows []movementRow) bool {
+			t.addSales(d, rows)
+			return true
+		})
+	}
+	for _, productID := range moved {
+		query := url.Values{"productId": {strconv.FormatInt(productID, 10)}}
+		if err := walk(ctx, s.api, path, query, func(rows []movementRow) bool { return t.addSales(d, rows) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addSales keeps the sales of the run, and reports whether the whole page was the run's.
+func (t *theirs) addSales(d *device, rows []movementRow) (fresh bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fresh = true
 	for _, m := range rows {
 		if m.Version <= d.opening[m.ProductID] {
+			fresh = false
 			continue
 		}
-		fresh++
 		if m.Kind == "sale" {
 			key := eventKey{d.id, m.Ref}
 			t.sold[key] = append(t.sold[key], quantity{m.ProductID, -m.Delta})

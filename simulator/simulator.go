@@ -114,6 +114,7 @@ func (s *Simulator) Run(ctx context.Context) (Result, error) {
 		return Result{}, errors.New("simulator: no cabinets: call Provision first")
 	}
 	// Who interrupts the shoppers still wants the receipts and the comparison.
+	defer s.api.http.CloseIdleConnections()
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	defer running.Wait()

@@ -57,13 +57,14 @@ func (s *staff) work(open, finish context.Context, worker int) {
 	}
 }
 
-// needy looks for a cabinet that is low on something, from a random one on. If there is none, that one is topped up.
+// needy looks for a cabinet that is low on something, from a random one on; if there is none, it takes that one. The cabinet is
+// filled up.
 func (s *staff) needy(rng *rand.Rand) (*device, []quantity) {
 	start := rng.IntN(len(s.fleet))
 	for i := range s.fleet {
 		d := s.fleet[(start+i)%len(s.fleet)]
-		if list := d.shelf.lacking(s.products, lowLevel, capacity); len(list) > 0 {
-			return d, list
+		if len(d.shelf.lacking(s.products, lowLevel, capacity)) > 0 {
+			return d, d.shelf.lacking(s.products, capacity, capacity)
 		}
 	}
 	return s.fleet[start], s.fleet[start].shelf.lacking(s.products, capacity, capacity)
