@@ -146,3 +146,9 @@ func fits(text string, atLeast int) bool {
 	n := utf8.RuneCountInString(text)
 	return utf8.ValidString(text) && n >= atLeast && n <= maxName
 }
+
+// Exists returns [ErrNotFound] where there is no such cabinet.
+func Exists(tx *gorm.DB, deviceID int64) error {
+	_, err := one(tx, deviceID, "")
+	return err
+}

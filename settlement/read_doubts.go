@@ -40,6 +40,9 @@ type ReviewKey struct {
 	ReviewID int64
 }
 
+// Key is the review's own place in the list.
+func (r Review) Key() ReviewKey { return ReviewKey{r.Status != openReview, r.ReviewID} }
+
 // ListReviews reads up to limit reviews that come after the place given: first the open ones, then the decided ones,
 // the oldest of each first.
 func ListReviews(ctx context.Context, db *database.DB, after ReviewKey, limit int) ([]Review, error) {

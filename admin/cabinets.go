@@ -1,0 +1,105 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"doortab/fleet"
+)
+
+type cabinetView struct {
+	DeviceID   int64      `json:"deviceId"`
+	Name       string     `json:"name"`
+	Site       string     `json:"site"`
+	Online     bool       `json:"online"`
+	LastSeenAt *time.Time `json:"lastSeenAt" doc:"When it last said that it is there; null: never."`
+}
+
+func viewCabinet(c fleet.Cabinet) cabinetView {
+	return cabinetView{c.DeviceID, c.Name, c.Site, c.Online, c.LastSeenAt}
+}
+
+type cabinetOutput struct{ Body cabinetView }
+
+type cabinetPath struct {
+	DeviceID int64 `path:"deviceId" minimum:"1" maximum:"9007199254740991"`
+}
+
+type createCabinet struct {
+	Body struct {
+		DeviceID int64  `json:"deviceId" minimum:"1" maximum:"9007199254740991"`
+		Name     string `json:"name" minLength:"1" maxLength:"200"`
+		Site     string `json:"site,omitempty" maxLength:"200"`
+	}
+}
+
+type patchCabinet struct {
+	cabinetPath
+	Body struct {
+		Name *string `json:"name,omitempty" minLength:"1" maxLength:"200"`
+		Site *string `json:"site,omitempty" maxLength:"200"`
+	}
+}
+
+type credentialsOutput struct {
+	CacheControl string `header:"Cache-Control"`
+	Body         struct {
+		Username string `json:"username"`
+		Secret   string `json:"secret" doc:"Shown this once."`
+	}
+}
+
+func (s *Server) cabinetRoutes() {
+	route(s, Viewer, huma.Operation{
+		OperationID: "listCabinets", Method: http.MethodGet, Path: "/v1/cabinets", Summary: "List cabinets",
+	}, s.listCabinets)
+	route(s, Operator, huma.Operation{
+		OperationID: "createCabinet", Method: http.MethodPost, Path: "/v1/cabinets", Summary: "Register a cabinet",
+		DefaultStatus: http.StatusCreated, Errors: []int{http.StatusConflict},
+	}, s.createCabinet)
+	route(s, Viewer, huma.Operation{
+		OperationID: "getCabinet", Method: http.MethodGet, Path: "/v1/cabinets/{deviceId}", Summary: "Read a cabinet",
+		Errors: []int{http.StatusNotFound},
+	}, s.getCabinet)
+	route(s, Operator, huma.Operation{
+		OperationID: "patchCabinet", Method: http.MethodPatch, Path: "/v1/cabinets/{deviceId}", Summary: "Change a cabinet",
+		Errors: []int{http.StatusNotFound},
+	}, s.patchCabinet)
+	route(s, Admin, huma.Operation{
+		OperationID: "createCredentials", Method: http.MethodPost, Path: "/v1/cabinets/{deviceId}/credentials",
+		Summary: "Give a cabinet a new secret; the old one stops within a minute", DefaultStatus: http.StatusCreated,
+		Errors: []int{http.StatusNotFound},
+	}, s.createCredentials)
+}
+
+func (s *Server) listCabinets(ctx context.Context, in *pageInput) (*pageOutput[cabinetView], error) {
+	return readPage(*in, func(after *idPlace, limit int) ([]fleet.Cabinet, error) {
+		return s.cabinets.List(ctx, after.from(), limit)
+	}, func(c fleet.Cabinet) idPlace { return idPlace{c.DeviceID} }, viewCabinet)
+}
+
+func (s *Server) createCabinet(ctx context.Context, in *createCabinet) (*cabinetOutput, error) {
+	c, err := s.cabinets.Register(ctx, fleet.Cabinet{DeviceID: in.Body.DeviceID, Name: in.Body.Name, Site: in.Body.Site})
+	return &cabinetOutput{viewCabinet(c)}, err
+}
+
+func (s *Server) getCabinet(ctx context.Context, in *cabinetPath) (*cabinetOutput, error) {
+	c, err := s.cabinets.Cabinet(ctx, in.DeviceID)
+	return &cabinetOutput{viewCabinet(c)}, err
+}
+
+func (s *Server) patchCabinet(ctx context.Context, in *patchCabinet) (*cabinetOutput, error) {
+	c, err := s.cabinets.Patch(ctx, in.DeviceID, in.Body.Name, in.Body.Site)
+	return &cabinetOutput{viewCabinet(c)}, err
+}
+
+func (s *Server) createCredentials(ctx context.Context, in *cabinetPath) (*credentialsOutput, error) {
+	secret, err := s.cabinets.RotateSecret(ctx, in.DeviceID)
+	out := &credentialsOutput{CacheControl: "no-store"}
+	out.Body.Username, out.Body.Secret = strconv.FormatInt(in.DeviceID, 10), secret
+	return out, err
+}

@@ -1,0 +1,271 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
+	"gorm.io/gorm"
+
+	"doortab/database"
+)
+
+const (
+	keyHeader      = "Idempotency-Key"
+	replayedHeader = "Idempotency-Replayed"
+	keepKeys       = 72 * time.Hour
+	purgeEvery     = 10 * time.Second
+	purgeRows      = 500
+)
+
+type keyContext struct{}
+
+// change is what a handler of [changeRoute] works with: one transaction, run again where it must be.
+type change struct {
+	tx      *gorm.DB
+	attempt int       // database.DB.InTxCounted's
+	now     time.Time // the same in every attempt
+	by      principal
+}
+
+// onceOutput is the answer to a change, the first or a later time.
+type onceOutput struct {
+	Status   int
+	Replayed string `header:"Idempotency-Replayed"`
+	Body     json.RawMessage
+}
+
+// changeRoute registers a POST that takes effect once for each Idempotency-Key, which a token has for itself on each
+// path. The key is kept in the same transaction as the effect. Repeats get the first answer again; 2xx, 404 and 409 are
+// kept for 72 hours.
+func changeRoute[I, R any](s *Server, least Role, op huma.Operation, work func(change, *I) (*R, error)) {
+	op.Middlewares = append(op.Middlewares, s.needKey)
+	one, most := 1, 255
+	op.Parameters = append(op.Parameters, &huma.Param{
+		Name: keyHeader, In: "header", Required: true, Schema: &huma.Schema{Type: "string", MinLength: &one, MaxLength: &most},
+		Description: "Names the change. Sent again with the same body, it gets the first answer again.",
+	})
+	answers := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[R](), true, op.OperationID+"Response")
+	op.Responses = map[string]*huma.Response{strconv.Itoa(op.DefaultStatus): {
+		Description: http.StatusText(op.DefaultStatus),
+		Content:     map[string]*huma.MediaType{"application/json": {Schema: answers}},
+	}}
+	op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusConflict)
+	route(s, least, op, func(ctx context.Context, in *I) (*onceOutput, error) {
+		request, err := marshal(in)
+		if err != nil {
+			return nil, fmt.Errorf("request as JSON: %w", err)
+		}
+		o := &once{
+			db: s.db, by: principalOf(ctx), status: op.DefaultStatus, now: database.Now(),
+			scope: scopeOf(ctx), request: sha256.Sum256(request),
+			work: func(c change) (any, error) { return work(c, in) },
+		}
+		err = o.run(ctx)
+		s.keys.purge(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return o.answer.output()
+	})
+}
+
+// needKey refuses a request without a good key before anything else of it is looked at.
+func (s *Server) needKey(c huma.Context, next func(huma.Context)) {
+	request := humaecho.Unwrap(c).Request()
+	keys := request.Header.Values(keyHeader)
+	if len(keys) != 1 || !visible(keys[0]) {
+		s.fail(errNoKey, humaecho.Unwrap(c))
+		return
+	}
+	scope := sha256.Sum256([]byte(request.Method + " " + request.URL.Path + "\x00" + keys[0]))
+	next(huma.WithValue(c, keyContext{}, scope))
+}
+
+func scopeOf(ctx context.Context) [32]byte {
+	scope, _ := ctx.Value(keyContext{}).([32]byte)
+	return scope
+}
+
+func visible(key string) bool {
+	for _, c := range []byte(key) {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return len(key) >= 1 && len(key) <= 255
+}
+
+// once is one request on its way to one effect.
+type once struct {
+	db      *database.DB
+	by      principal
+	scope   [32]byte
+	request [32]byte
+	status  int
+	now     time.Time
+	work    func(change) (any, error)
+	answer  answer
+}
+
+type answer struct {
+	status   int
+	body     []byte
+	replayed bool
+}
+
+func (o *once) run(ctx context.Context) error {
+	err := o.db.InTxCounted(ctx, func(tx *gorm.DB, attempt int) error {
+		found, err := o.find(tx, attempt)
+		if found || err != nil {
+			return err
+		}
+		if err := o.insert(tx, 0, nil); err != nil {
+			return err
+		}
+		result, err := o.work(change{tx, attempt, o.now, o.by})
+		if err != nil {
+			return err
+		}
+		body, err := marshal(result)
+		if err != nil {
+			return fmt.Errorf("answer as JSON: %w", err)
+		}
+		o.answer = answer{status: o.status, body: body}
+		return o.finish(tx)
+	})
+	if err == nil || errors.Is(err, errKeyRunning) || errors.Is(err, errKeyReused) {
+		return err
+	}
+	m := modelOf(err)
+	if m.Status != http.StatusNotFound && m.Status != http.StatusConflict {
+		return err
+	}
+	return o.keep(ctx, m)
+}
+
+// keep keeps a refusal, whose transaction has rolled back. Where another request with the key came between, that one's
+// answer is the first.
+func (o *once) keep(ctx context.Context, m *huma.ErrorModel) error {
+	body, err := marshal(m)
+	if err != nil {
+		return fmt.Errorf("problem as JSON: %w", err)
+	}
+	return o.db.InTxCounted(ctx, func(tx *gorm.DB, attempt int) error {
+		found, err := o.find(tx, attempt)
+		if found || err != nil {
+			return err
+		}
+		o.answer = answer{status: m.Status, body: body}
+		return o.insert(tx, m.Status, body)
+	})
+}
+
+// find looks for the key's row, and for a first request that is still running by the lock that it holds. In later
+// attempts the holder may be our own lost connection, so they wait for it.
+func (o *once) find(tx *gorm.DB, attempt int) (found bool, err error) {
+	o.answer = answer{}
+	lock := " FOR UPDATE NOWAIT"
+	if attempt > 1 {
+		lock = " FOR UPDATE"
+	}
+	var rows []struct {
+		RequestHash []byte
+		Status      int
+		Answer      []byte
+		CreatedAt   time.Time
+	}
+	err = tx.Raw(`SELECT request_hash, status, answer, created_at FROM idempotency_keys
+		WHERE token_id = ? AND scope_hash = ?`+lock, o.by.TokenID, o.scope[:]).Scan(&rows).Error
+	if err != nil || len(rows) == 0 {
+		return false, running(err)
+	}
+	row := rows[0]
+	if !bytes.Equal(row.RequestHash, o.request[:]) {
+		return true, errKeyReused
+	}
+	ours := attempt > 1 && row.CreatedAt.Equal(o.now) // the answer to our own COMMIT was lost
+	o.answer = answer{row.Status, row.Answer, !ours}
+	return true, nil
+}
+
+func (o *once) insert(tx *gorm.DB, status int, body []byte) error {
+	if body == nil {
+		body = []byte{}
+	}
+	err := database.Insert(tx, "idempotency_keys",
+		[]string{"token_id", "scope_hash", "request_hash", "status", "answer", "created_at"},
+		[][]any{{o.by.TokenID, o.scope[:], o.request[:], status, body, o.now}}, "")
+	if database.IsDuplicate(err) {
+		return fmt.Errorf("idempotency key: %w", database.ErrConflict)
+	}
+	return running(err)
+}
+
+func (o *once) finish(tx *gorm.DB) error {
+	result := tx.Exec("UPDATE idempotency_keys SET status = ?, answer = ? WHERE token_id = ? AND scope_hash = ?",
+		o.answer.status, o.answer.body, o.by.TokenID, o.scope[:])
+	if result.Error == nil && result.RowsAffected != 1 {
+		return fmt.Errorf("keep the answer: %d rows of idempotency_keys changed instead of 1", result.RowsAffected)
+	}
+	return result.Error
+}
+
+// running: whoever holds the key's row is the first request.
+func running(err error) error {
+	if database.IsLockWait(err) {
+		return errKeyRunning
+	}
+	return err
+}
+
+func (a answer) output() (*onceOutput, error) {
+	replayed := ""
+	if a.replayed {
+		replayed = "true"
+	}
+	if a.status < http.StatusBadRequest {
+		return &onceOutput{Status: a.status, Replayed: replayed, Body: a.body}, nil
+	}
+	m := new(huma.ErrorModel)
+	if err := json.Unmarshal(a.body, m); err != nil {
+		return nil, fmt.Errorf("stored answer: %w", err)
+	}
+	headers := http.Header{}
+	if a.replayed {
+		headers.Set(replayedHeader, "true")
+	}
+	return nil, huma.ErrorWithHeaders(m, headers)
+}
+
+// purger removes keys that are past their time, a few now and then, beside the requests that make new ones.
+type purger struct {
+	db   *database.DB
+	log  *slog.Logger
+	last atomic.Int64 // Unix nanoseconds
+}
+
+func (p *purger) purge(ctx context.Context) {
+	last, now := p.last.Load(), time.Now()
+	if now.UnixNano()-last < int64(purgeEvery) || !p.last.CompareAndSwap(last, now.UnixNano()) {
+		return
+	}
+	err := p.db.InTx(ctx, func(tx *gorm.DB) error {
+		return tx.Exec("DELETE FROM idempotency_keys WHERE created_at < ? ORDER BY created_at LIMIT ?",
+			database.Now().Add(-keepKeys), purgeRows).Error
+	})
+	if err != nil {
+		p.log.Warn("Old idempotency keys can't be removed; the next request tries again.", "error", err)
+	}
+}

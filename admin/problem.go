@@ -1,0 +1,189 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/labstack/echo/v4"
+
+	"doortab/database"
+	"doortab/fleet"
+	"doortab/inventory"
+	"doortab/settlement"
+)
+
+// typePrefix starts the stable URIs by which programs tell problems apart (RFC 9457, section 3.1.1).
+const typePrefix = "urn:doortab:problem:"
+
+// typeOf is a problem's type where its status says it all.
+var typeOf = map[int]string{
+	http.StatusBadRequest:            "bad-request",
+	http.StatusUnauthorized:          "unauthorized",
+	http.StatusForbidden:             "forbidden",
+	http.StatusNotFound:              "not-found",
+	http.StatusMethodNotAllowed:      "method-not-allowed",
+	http.StatusRequestTimeout:        "timeout",
+	http.StatusConflict:              "conflict",
+	http.StatusRequestEntityTooLarge: "too-large",
+	http.StatusUnsupportedMediaType:  "unsupported-media-type",
+	http.StatusUnprocessableEntity:   "invalid",
+	http.StatusServiceUnavailable:    "unavailable",
+	http.StatusInternalServerError:   "internal",
+}
+
+// Errors of the API itself.
+var (
+	errNoToken     = errors.New("send a valid token as Authorization: Bearer <token>")
+	errForbidden   = errors.New("the token's role does not reach this")
+	errTokenGone   = errors.New("no such token")
+	errBadCursor   = errors.New("cursor is not one that this list gave out")
+	errBadToken    = errors.New("not valid")
+	errRepeated    = errors.New("a product may appear only once")
+	errNoKey       = errors.New("send an Idempotency-Key header of 1 to 255 visible characters")
+	errKeyReused   = errors.New("this Idempotency-Key was used with another body: take a new one")
+	errKeyRunning  = errors.New("the first request with this Idempotency-Key is still running: try again")
+	errNotReady    = errors.New("database or broker cannot be reached")
+	errMissingPath = errors.New("nothing here: see /openapi.json for what there is")
+)
+
+// outcomes says what every error that a caller can act on becomes.
+var outcomes = []struct {
+	err    error
+	status int
+	kind   string // "": as the status says
+}{
+	{errNoToken, http.StatusUnauthorized, ""},
+	{errForbidden, http.StatusForbidden, ""},
+	{errMissingPath, http.StatusNotFound, ""},
+	{errTokenGone, http.StatusNotFound, ""},
+	{inventory.ErrNotFound, http.StatusNotFound, ""},
+	{fleet.ErrNotFound, http.StatusNotFound, ""},
+	{settlement.ErrNotFound, http.StatusNotFound, ""},
+	{inventory.ErrDuplicate, http.StatusConflict, "duplicate"},
+	{fleet.ErrDuplicate, http.StatusConflict, "duplicate"},
+	{settlement.ErrStillDead, http.StatusConflict, "still-dead"},
+	{settlement.ErrPayloadCut, http.StatusConflict, "payload-cut"},
+	{errKeyRunning, http.StatusConflict, "in-progress"},
+	{errNoKey, http.StatusBadRequest, "idempotency-key"},
+	{errKeyReused, http.StatusUnprocessableEntity, "idempotency-key-reused"},
+	{inventory.ErrInvalid, http.StatusUnprocessableEntity, ""},
+	{inventory.ErrUnknownProduct, http.StatusUnprocessableEntity, "unknown-product"},
+	{fleet.ErrInvalid, http.StatusUnprocessableEntity, ""},
+	{errBadCursor, http.StatusUnprocessableEntity, ""},
+	{errBadToken, http.StatusUnprocessableEntity, ""},
+	{errRepeated, http.StatusUnprocessableEntity, ""},
+	{errNotReady, http.StatusServiceUnavailable, ""},
+}
+
+// modelOf finds what an error becomes. What the table does not have is ours to mend, and its text is kept inside.
+func modelOf(err error) *huma.ErrorModel {
+	for _, o := range outcomes {
+		if errors.Is(err, o.err) {
+			return complete(&huma.ErrorModel{Status: o.status, Type: typed(o.kind), Detail: err.Error()})
+		}
+	}
+	var known *huma.ErrorModel
+	var echoed *echo.HTTPError
+	switch {
+	case errors.As(err, &known):
+		return complete(known)
+	case errors.As(err, &echoed):
+		return complete(&huma.ErrorModel{Status: echoed.Code, Detail: fmt.Sprint(echoed.Message)})
+	case database.ClassOf(err) != database.Permanent:
+		return complete(&huma.ErrorModel{Status: http.StatusServiceUnavailable})
+	default:
+		return complete(&huma.ErrorModel{Status: http.StatusInternalServerError})
+	}
+}
+
+func typed(kind string) string {
+	if kind == "" {
+		return ""
+	}
+	return typePrefix + kind
+}
+
+// complete adds what every problem has and takes out what none may show.
+func complete(m *huma.ErrorModel) *huma.ErrorModel {
+	if m.Type == "" {
+		m.Type = "about:blank"
+		if kind := typeOf[m.Status]; kind != "" {
+			m.Type = typePrefix + kind
+		}
+	}
+	m.Title = http.StatusText(m.Status)
+	switch {
+	case m.Status == http.StatusServiceUnavailable:
+		m.Detail, m.Errors = "Try again in a moment.", nil
+	case m.Status >= http.StatusInternalServerError:
+		m.Detail, m.Errors = "Something went wrong here; the server's log has it under this answer's X-Request-Id.", nil
+	}
+	for _, detail := range m.Errors {
+		detail.Value = nil // may be a secret
+	}
+	return m
+}
+
+// finish is huma's last look at an answer: its own errors become problems of ours.
+func finish(_ huma.Context, _ string, v any) (any, error) {
+	if m, ok := v.(*huma.ErrorModel); ok {
+		return complete(m), nil
+	}
+	return v, nil
+}
+
+// headersOf are the headers that a problem comes with.
+func headersOf(status int) http.Header {
+	switch status {
+	case http.StatusUnauthorized:
+		return http.Header{"Www-Authenticate": {`Bearer realm="doortab"`}}
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		return http.Header{"Retry-After": {"1"}}
+	default:
+		return nil
+	}
+}
+
+// problem turns an error of a handler into what huma answers, and logs those that are ours to mend.
+func (s *Server) problem(ctx context.Context, err error) error {
+	m := modelOf(err)
+	s.logFailure(ctx, m.Status, err)
+	var carried huma.HeadersError
+	headers := headersOf(m.Status)
+	if errors.As(err, &carried) {
+		return huma.ErrorWithHeaders(err, headers)
+	}
+	return huma.ErrorWithHeaders(m, headers)
+}
+
+// fail answers an error outside huma: echo's own, a panic, a request that was not admitted.
+func (s *Server) fail(err error, c echo.Context) {
+	if c.Response().Committed {
+		return
+	}
+	if errors.Is(err, echo.ErrNotFound) {
+		err = errMissingPath
+	}
+	m := modelOf(err)
+	s.logFailure(c.Request().Context(), m.Status, err)
+	body, marshalErr := marshal(m)
+	if marshalErr != nil {
+		s.log.Error("Problem can't be written as JSON.", "error", marshalErr)
+	}
+	for name, values := range headersOf(m.Status) {
+		c.Response().Header()[name] = values
+	}
+	if err := c.Blob(m.Status, "application/problem+json", body); err != nil {
+		s.log.Debug("Answer can't be sent.", "error", err)
+	}
+}
+
+func (s *Server) logFailure(ctx context.Context, status int, err error) {
+	if status < http.StatusInternalServerError || ctx.Err() != nil {
+		return
+	}
+	s.log.Error("Request failed.", "status", status, "request", requestID(ctx), "error", err)
+}

@@ -1,0 +1,63 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/uuid"
+
+	"doortab/fleet"
+	"doortab/inventory"
+)
+
+type restockInput struct {
+	cabinetPath
+	Body struct {
+		Lines []restockLine `json:"lines" minItems:"1" maxItems:"1000" nullable:"false"`
+		Note  string        `json:"note,omitempty" maxLength:"500"`
+	}
+}
+
+type restockLine struct {
+	ProductID int64 `json:"productId" minimum:"1" maximum:"9007199254740991"`
+	Quantity  int64 `json:"quantity" minimum:"1" maximum:"100000" doc:"Units added."`
+}
+
+type restockAnswer struct {
+	Movements []movementView `json:"movements" nullable:"false"`
+}
+
+func (s *Server) restockRoutes() {
+	changeRoute(s, Restocker, huma.Operation{
+		OperationID: "createRestock", Method: http.MethodPost, Path: "/v1/cabinets/{deviceId}/restocks",
+		Summary: "Add units to a cabinet's book stock", DefaultStatus: http.StatusCreated,
+		Errors: []int{http.StatusNotFound},
+	}, s.createRestock)
+}
+
+func (s *Server) createRestock(c change, in *restockInput) (*restockAnswer, error) {
+	if err := fleet.Exists(c.tx, in.DeviceID); err != nil {
+		return nil, err
+	}
+	lines := make([]inventory.RestockLine, len(in.Body.Lines))
+	seen := make(map[int64]bool, len(lines))
+	for i, line := range in.Body.Lines {
+		if seen[line.ProductID] {
+			return nil, fmt.Errorf("product %d is there twice: %w", line.ProductID, errRepeated)
+		}
+		seen[line.ProductID] = true
+		lines[i] = inventory.RestockLine(line)
+	}
+	movements, err := inventory.AddRestock(c.tx, c.attempt, inventory.RestockRequest{
+		DeviceID: in.DeviceID, RestockID: uuid.NewString(), Note: in.Body.Note, Actor: c.by.TokenID, Lines: lines,
+	}, c.now)
+	if err != nil {
+		return nil, err
+	}
+	answer := &restockAnswer{Movements: make([]movementView, len(movements))}
+	for i, m := range movements {
+		answer.Movements[i] = viewMovement(m)
+	}
+	return answer, nil
+}

@@ -1,0 +1,79 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"doortab/inventory"
+)
+
+type stockView struct {
+	ProductID int64 `json:"productId"`
+	Stock     int64 `json:"stock"`
+	Version   int64 `json:"version"`
+	ParLevel  int64 `json:"parLevel"`
+}
+
+type movementView struct {
+	ProductID int64     `json:"productId"`
+	Version   int64     `json:"version"`
+	Kind      string    `json:"kind" enum:"sale,restock,stocktake,writeoff,review,refund"`
+	Delta     int64     `json:"delta"`
+	Balance   int64     `json:"balance"`
+	Ref       string    `json:"ref" doc:"What it came from: a closeEventId, a restock's id."`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+func viewMovement(m inventory.Movement) movementView {
+	return movementView{m.ProductID, m.Version, string(m.Kind), m.Delta, m.Balance, m.Ref, m.CreatedAt}
+}
+
+type stockInput struct {
+	cabinetPath
+	pageInput
+}
+
+type movementsInput struct {
+	cabinetPath
+	pageInput
+	ProductID int64 `query:"productId" minimum:"1" maximum:"9007199254740991"`
+}
+
+type movementPlace struct {
+	ProductID int64 `json:"productId"`
+	Version   int64 `json:"version"`
+}
+
+func (s *Server) stockRoutes() {
+	route(s, Viewer, huma.Operation{
+		OperationID: "listStock", Method: http.MethodGet, Path: "/v1/cabinets/{deviceId}/stock",
+		Summary: "What the books say is in a cabinet, by product", Errors: []int{http.StatusNotFound},
+	}, s.listStock)
+	route(s, Viewer, huma.Operation{
+		OperationID: "listMovements", Method: http.MethodGet, Path: "/v1/cabinets/{deviceId}/movements",
+		Summary: "The ledger: newest first, product by product", Errors: []int{http.StatusNotFound},
+	}, s.listMovements)
+}
+
+func (s *Server) listStock(ctx context.Context, in *stockInput) (*pageOutput[stockView], error) {
+	if _, err := s.cabinets.Cabinet(ctx, in.DeviceID); err != nil {
+		return nil, err
+	}
+	return readPage(in.pageInput, func(after *idPlace, limit int) ([]inventory.StockRow, error) {
+		return inventory.ListStock(ctx, s.db, in.DeviceID, after.from(), limit)
+	}, func(r inventory.StockRow) idPlace { return idPlace{r.ProductID} }, func(r inventory.StockRow) stockView {
+		return stockView(r)
+	})
+}
+
+func (s *Server) listMovements(ctx context.Context, in *movementsInput) (*pageOutput[movementView], error) {
+	if _, err := s.cabinets.Cabinet(ctx, in.DeviceID); err != nil {
+		return nil, err
+	}
+	return readPage(in.pageInput, func(after *movementPlace, limit int) ([]inventory.Movement, error) {
+		return inventory.ListMovements(ctx, s.db, in.DeviceID, in.ProductID, (*inventory.MovementKey)(after), limit)
+	}, func(m inventory.Movement) movementPlace { return movementPlace{m.ProductID, m.Version} }, viewMovement)
+}

@@ -1,0 +1,96 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"gorm.io/gorm"
+)
+
+type tokenView struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Role      Role      `json:"role"`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+func viewToken(t Token) tokenView { return tokenView{t.ID, t.Name, t.Role, t.CreatedAt} }
+
+type createToken struct {
+	Body struct {
+		Name string `json:"name" minLength:"1" maxLength:"200"`
+		Role Role   `json:"role" enum:"viewer,restocker,operator,admin,app"`
+	}
+}
+
+type createTokenOutput struct {
+	CacheControl string `header:"Cache-Control"`
+	Body         struct {
+		tokenView
+		Token string `json:"token" doc:"Shown this once."`
+	}
+}
+
+type tokenPath struct {
+	ID string `path:"id"`
+}
+
+type tokenPlace struct {
+	ID string `json:"id"`
+}
+
+func (s *Server) tokenRoutes() {
+	route(s, Admin, huma.Operation{
+		OperationID: "listTokens", Method: http.MethodGet, Path: "/v1/tokens", Summary: "List tokens, the newest first",
+	}, s.listTokens)
+	route(s, Admin, huma.Operation{
+		OperationID: "createToken", Method: http.MethodPost, Path: "/v1/tokens", Summary: "Make a token",
+		DefaultStatus: http.StatusCreated,
+	}, s.createToken)
+	route(s, Admin, huma.Operation{
+		OperationID: "deleteToken", Method: http.MethodDelete, Path: "/v1/tokens/{id}",
+		Summary: "End a token; it stops within seconds", Errors: []int{http.StatusNotFound},
+	}, s.deleteToken)
+}
+
+// listTokens walks the primary key: a token's id starts with its time (UUID version 7, RFC 9562).
+func (s *Server) listTokens(ctx context.Context, in *pageInput) (*pageOutput[tokenView], error) {
+	return readPage(*in, func(after *tokenPlace, limit int) ([]Token, error) {
+		before := "~"
+		if after != nil {
+			before = after.ID
+		}
+		var list []Token
+		err := s.db.Read(ctx).Raw(`SELECT token_id AS id, name, role, created_at FROM api_tokens
+			WHERE token_id < ? ORDER BY token_id DESC LIMIT ?`, before, limit).Scan(&list).Error
+		if err != nil {
+			return nil, fmt.Errorf("list tokens: %w", err)
+		}
+		return list, nil
+	}, func(t Token) tokenPlace { return tokenPlace{t.ID} }, viewToken)
+}
+
+func (s *Server) createToken(ctx context.Context, in *createToken) (*createTokenOutput, error) {
+	t, err := CreateToken(ctx, s.db, in.Body.Name, in.Body.Role)
+	out := &createTokenOutput{CacheControl: "no-store"}
+	out.Body.tokenView, out.Body.Token = viewToken(t), t.Secret
+	return out, err
+}
+
+func (s *Server) deleteToken(ctx context.Context, in *tokenPath) (*struct{}, error) {
+	err := s.db.InTx(ctx, func(tx *gorm.DB) error {
+		result := tx.Exec("DELETE FROM api_tokens WHERE token_id = ?", in.ID)
+		if result.Error == nil && result.RowsAffected == 0 {
+			return errTokenGone
+		}
+		return result.Error
+	})
+	s.tokens.forget(in.ID)
+	if err != nil {
+		return nil, fmt.Errorf("delete token: %w", err)
+	}
+	return nil, nil
+}
