@@ -148,9 +148,9 @@ func (m *MariaDB) initCommand(dataDir string) (*exec.Cmd, error) {
 }
 
 // runToEnd kills the command's whole group when ctx ends, since mariadb-install-db is a script with children. Its standard
-// error is the service's log, by which the watchdog finds it.
+// error is a log of its own, by which the watchdog knows what it may kill at once.
 func (m *MariaDB) runToEnd(ctx context.Context, cmd *exec.Cmd) (output string, err error) {
-	log, err := os.OpenFile(m.logPath, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	log, err := os.OpenFile(filepath.Join(m.folder.dir, "mariadb.unfinished.log"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return "", fmt.Errorf("open the log: %w", err)
 	}

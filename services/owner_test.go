@@ -38,10 +38,11 @@ func own(dir string) {
 type owner struct {
 	cmd      *osexec.Cmd
 	end      func() error
+	lines    *bufio.Scanner
 	dir, dsn string
 }
 
-func startOwner(t *testing.T, dir string, change func(*osexec.Cmd)) *owner {
+func launchOwner(t *testing.T, dir string, change func(*osexec.Cmd)) *owner {
 	t.Helper()
 	cmd := osexec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), ownerVariable+"="+dir)
@@ -59,13 +60,18 @@ func startOwner(t *testing.T, dir string, change func(*osexec.Cmd)) *owner {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	lines := bufio.NewScanner(output)
-	o := &owner{cmd: cmd, end: input.Close}
+	return &owner{cmd: cmd, end: input.Close, lines: bufio.NewScanner(output)}
+}
+
+// startOwner returns when its services run.
+func startOwner(t *testing.T, dir string, change func(*osexec.Cmd)) *owner {
+	t.Helper()
+	o := launchOwner(t, dir, change)
 	for _, line := range []*string{&o.dir, &o.dsn} {
-		if !lines.Scan() {
+		if !o.lines.Scan() {
 			t.Fatal("the owner of the services did not start")
 		}
-		*line = lines.Text()
+		*line = o.lines.Text()
 	}
 	return o
 }
@@ -120,6 +126,20 @@ func TestKilledOwnersFolderServesTheNextStart(t *testing.T) {
 		t.Errorf("the row is %d after the owner was killed", got)
 	}
 	if got := len(running(t, o.dir)); got != 3 {
+		t.Errorf("%d services run in the folder, want 3", got)
+	}
+}
+
+func TestOwnerKilledDuringTheFirstStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	o := launchOwner(t, dir, unchanged)
+	unfinished := filepath.Join(dir, "mariadb", "data.unfinished", "ibdata1")
+	eventually(t, "the data folder is being made", func() bool { return !missing(unfinished) })
+	o.kill(t)
+	g := servicestest.Start(t, all(dir))
+	exec(t, open(t, g.MariaDB), "DO 1")
+	if got := len(running(t, dir)); got != 3 {
 		t.Errorf("%d services run in the folder, want 3", got)
 	}
 }

@@ -10,9 +10,10 @@ read -r _ && exit 0
 dir=$1
 shift
 
+# services LOGS prints the processes whose log files match.
 services() {
     for stderr in /proc/[0-9]*/fd/2; do
-        for log in "$dir"/*.log; do
+        for log in "$dir"/$1; do
             # shellcheck disable=SC3013 # POSIX has it since 2024, every sh of Linux since long ago
             if [ "$stderr" -ef "$log" ]; then
                 pid=${stderr#/proc/}
@@ -22,14 +23,14 @@ services() {
     done
 }
 
-# end SIGNAL TENTHS: signals each service once, and waits that many tenths of a second until two looks in a row find none.
+# end SIGNAL TENTHS LOGS signals each such service once, and waits that many tenths of a second until two looks in a row find none.
 # Two, since a process that the owner was starting when it died shows up a moment later.
 end() {
     told=' '
     none=0
     tenths=$2
     while [ "$none" -lt 2 ] && [ "$tenths" -gt 0 ]; do
-        pids=$(services)
+        pids=$(services "$3")
         none=$((none + 1))
         for pid in $pids; do
             none=0
@@ -45,5 +46,7 @@ end() {
     [ "$none" -ge 2 ]
 }
 
-end TERM 300 || end KILL 100 || exit 1
+# A server that was just making its data folder has nothing to keep, and MariaDB doesn't heed a mere request meanwhile.
+end KILL 100 '*.unfinished.log'
+end TERM 300 '*.log' || end KILL 100 '*.log' || exit 1
 [ $# -eq 0 ] || rm -rf -- "$@"
