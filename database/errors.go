@@ -64,12 +64,15 @@ func ClassOf(err error) Class {
 	if errors.Is(err, ErrConflict) {
 		return Retry
 	}
+	var unreachable *connectError
+	if errors.As(err, &unreachable) {
+		return BackPressure // whatever the server's reason: it is no event's fault
+	}
 	var my *mysql.MySQLError
 	if errors.As(err, &my) {
 		return classOf[my.Number]
 	}
-	var unreachable *connectError
-	if errors.As(err, &unreachable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return BackPressure
 	}
 	if disconnected(err) {
@@ -81,6 +84,7 @@ func ClassOf(err error) Class {
 func disconnected(err error) bool {
 	var network net.Error
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn) ||
+		errors.Is(err, mysql.ErrPktSync) || errors.Is(err, mysql.ErrPktSyncMul) || errors.Is(err, mysql.ErrMalformPkt) ||
 		errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) ||

@@ -3,11 +3,13 @@ package database
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 )
 
@@ -74,8 +76,9 @@ func (db *DB) once(ctx context.Context, work func(tx *gorm.DB) error) (err error
 	}
 	committed := false
 	defer func() {
-		if !committed { // also when work panics
-			rollback(tx)
+		// A transaction that the server kept open would be committed by the next BEGIN on its connection.
+		if !committed && tx.Rollback() != nil { // also when work panics
+			discard(conn)
 		}
 	}()
 	handle := db.gorm.Session(&gorm.Session{NewDB: true, Context: ctx})
@@ -84,7 +87,11 @@ func (db *DB) once(ctx context.Context, work func(tx *gorm.DB) error) (err error
 		return err
 	}
 	committed = true
-	return commit(tx)
+	if err := commit(tx); err != nil {
+		discard(conn)
+		return err
+	}
+	return nil
 }
 
 func commit(tx *sql.Tx) error {
@@ -92,7 +99,8 @@ func commit(tx *sql.Tx) error {
 	if err == nil {
 		return nil
 	}
-	if disconnected(err) || isShutdown(err) {
+	var answered *mysql.MySQLError
+	if !errors.As(err, &answered) || isShutdown(err) {
 		return &commitError{err}
 	}
 	return fmt.Errorf("commit: %w", err)
@@ -103,8 +111,9 @@ func isShutdown(err error) bool {
 	return hasNumber(err, 1053) || hasNumber(err, 1317) || hasNumber(err, 1927)
 }
 
-// rollback's own error says only that the connection is gone, which rolls back as well.
-func rollback(tx *sql.Tx) { _ = tx.Rollback() }
+// discard closes the connection instead of giving it back to the pool; the server then rolls
+// back what it had open.
+func discard(conn *sql.Conn) { _ = conn.Raw(func(any) error { return driver.ErrBadConn }) }
 
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
