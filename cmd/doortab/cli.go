@@ -1,0 +1,40 @@
+package main
+
+import (
+	"log/slog"
+
+	"doortab/database"
+)
+
+// commandLine is the whole of doortab's commands. Each flag has an environment variable
+// DOORTAB_ and its name.
+type commandLine struct {
+	Serve       serveCommand       `cmd:"" help:"Settle events and serve the REST API."`
+	Dev         devCommand         `cmd:"" help:"Try everything: private services, a demonstration fleet, an audit at the end."`
+	Migrate     migrateCommand     `cmd:"" help:"Bring the database schema up or down, or show its state."`
+	Simulate    simulateCommand    `cmd:"" help:"Run simulated cabinets against a serving doortab and compare the books."`
+	Audit       auditCommand       `cmd:"" help:"Check the invariants of the books; exit status 1 on any violation."`
+	Token       tokenCommand       `cmd:"" help:"API tokens."`
+	Cabinet     cabinetCommand     `cmd:"" help:"Cabinets."`
+	DeadLetters deadLettersCommand `cmd:"" name:"dead-letters" help:"Messages that could not be attributed to a cabinet and event."`
+}
+
+// databaseFlags reach the database.
+type databaseFlags struct {
+	DatabaseDSN string `name:"database-dsn" placeholder:"DSN" help:"MySQL or MariaDB: user:password@tcp(host:port)/schema."`
+	LogLevel    string `enum:"debug,info,warn,error" default:"info" help:"Least level that is logged: ${enum}."`
+}
+
+func (f *databaseFlags) open(log *slog.Logger) (*database.DB, error) {
+	return database.Open(database.Config{DSN: f.DatabaseDSN, Logger: log})
+}
+
+func (f *databaseFlags) logger(c *console) *slog.Logger { return newLogger(c, f.LogLevel) }
+
+func newLogger(c *console, level string) *slog.Logger {
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
+		least = slog.LevelInfo
+	}
+	return slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: least}))
+}

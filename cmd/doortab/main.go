@@ -1,0 +1,68 @@
+// Command doortab settles what shoppers take from unmanned vending cabinets.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// errFound makes the exit status 1 for what was printed already: an audit's violations.
+var errFound = errors.New("differences found")
+
+// run is the whole program: it returns the exit status.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	exited := -1
+	var command commandLine
+	parser, err := kong.New(&command,
+		kong.Name("doortab"),
+		kong.Description("Settlement backend for unmanned vending cabinets: one closed door, one order."),
+		kong.DefaultEnvars("DOORTAB"),
+		kong.UsageOnError(),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exited = code }),
+		kong.Bind(&console{stdout, stderr}),
+	)
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, "doortab:", err)
+		return 1
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 { // --help
+		return exited
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "doortab: %v (try `doortab --help`)\n", err)
+		return 2
+	}
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	err = parsed.Run()
+	if err != nil && !errors.Is(err, errFound) {
+		_, _ = fmt.Fprintln(stderr, "doortab:", err)
+	}
+	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+// console is where a command prints: results to out, progress and logs to log.
+type console struct {
+	out io.Writer
+	log io.Writer
+}
+
+func (c *console) printf(format string, args ...any) { _, _ = fmt.Fprintf(c.out, format, args...) }

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"doortab/admin"
+	"doortab/database"
+	"doortab/fleet"
+	"doortab/intake"
+	"doortab/migrations"
+	"doortab/mqtt"
+	"doortab/settlement"
+)
+
+// drainLimit is how long a stopping node waits for messages in hand and receipts on their way.
+const drainLimit = 8 * time.Second
+
+// nodeConfig says what one serving process is made of.
+type nodeConfig struct {
+	DatabaseDSN  string `name:"database-dsn" placeholder:"DSN" help:"MySQL or MariaDB: user:password@tcp(host:port)/schema."`
+	DatabasePool int    `default:"16" help:"Connections to the database."`
+	RedisURL     string `name:"redis-url" placeholder:"URL" help:"Redis: redis://[:password@]host:port/0. Without it everything works from the database."`
+	MQTTURL      string `name:"mqtt-url" placeholder:"URL" help:"Broker: mqtt://host:1883 or mqtts://host:8883. Without it an embedded broker serves."`
+	MQTTUsername string `name:"mqtt-username" help:"This process's user name at the broker of --mqtt-url."`
+	MQTTPassword string `name:"mqtt-password" help:"Its password."`
+	MQTTCAFile   string `name:"mqtt-ca-file" placeholder:"FILE" help:"PEM file of the authority behind an mqtts broker; the system's where it is missing."`
+	MQTTListen   string `name:"mqtt-listen" default:":1883" help:"Address of the embedded broker."`
+	HTTPAddr     string `name:"http-addr" default:"127.0.0.1:8080" help:"Address of the REST API."`
+	Currency     string `default:"CNY" help:"ISO 4217 code of every price."`
+	Workers      int    `default:"4" help:"Groups of events settled at one time."`
+	MaxGroup     int    `default:"200" help:"Events in one group."`
+	Instance     string `placeholder:"NAME" help:"Names this process among others on one broker; default host name and HTTP port."`
+}
+
+// node is one serving process: REST, broker or client of one, intake, settlement.
+type node struct {
+	config   nodeConfig
+	log      *slog.Logger
+	db       *database.DB
+	registry *prometheus.Registry
+	received atomic.Int64 // door-closed messages
+
+	remembered *settlement.Remembered
+	settlement *settlement.Service
+	intake     *intake.Intake
+	broker     *mqtt.Broker // nil with an external one
+	events     *mqtt.Client
+	statuses   *mqtt.Client
+	board      *fleet.StatusBoard
+	secrets    *fleet.Authenticator
+	rest       *admin.Server
+	listener   net.Listener
+
+	intakeJobs jobs
+	otherJobs  jobs
+	failed     chan error // a part that ended by itself
+}
+
+// startNode opens everything and starts working. Whoever gets a node stops it.
+func startNode(ctx context.Context, config nodeConfig, log *slog.Logger) (*node, error) {
+	if !currencyCode.MatchString(config.Currency) {
+		return nil, fmt.Errorf("currency %q: give an ISO 4217 code such as CNY or EUR", config.Currency)
+	}
+	n := &node{config: config, log: log, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
+	n.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if err := n.open(ctx); err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	n.start()
+	return n, nil
+}
+
+var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
+
+func (n *node) open(ctx context.Context) (err error) {
+	if n.db, err = database.Open(database.Config{DSN: n.config.DatabaseDSN, Pool: n.config.DatabasePool, Logger: n.log}); err != nil {
+		return err
+	}
+	if err = n.db.Ping(ctx); err != nil {
+		return err
+	}
+	if err = migrations.Check(ctx, n.db); err != nil {
+		return err
+	}
+	if n.listener, err = net.Listen("tcp", n.config.HTTPAddr); err != nil {
+		return fmt.Errorf("listen for REST (set --http-addr to a free address): %w", err)
+	}
+	if err = n.openSettlement(ctx); err != nil {
+		return err
+	}
+	if err = n.openMQTT(); err != nil {
+		return err
+	}
+	n.rest = admin.New(admin.Config{
+		DB: n.db, Settlement: n.settlement, Ready: n.ready, Metrics: n.registry, Currency: n.config.Currency, Logger: n.log,
+	})
+	return nil
+}
+
+func (n *node) openSettlement(ctx context.Context) (err error) {
+	if n.config.RedisURL != "" {
+		installation, err := settlement.Installation(ctx, n.db)
+		if err != nil {
+			return err
+		}
+		if n.remembered, err = settlement.NewRemembered(n.config.RedisURL, installation, n.log); err != nil {
+			return err
+		}
+	}
+	n.settlement = settlement.New(settlement.Config{
+		DB: n.db, Remembered: n.remembered, Currency: n.config.Currency, Logger: n.log, Metrics: n.registry,
+	})
+	n.intake = intake.New(intake.Config{
+		Settlement: n.settlement, Send: n.sendReceipt, Workers: n.config.Workers, MaxGroup: n.config.MaxGroup,
+		Logger: n.log, Metrics: n.registry,
+	})
+	n.board = fleet.NewStatusBoard(n.db, n.log)
+	n.secrets = fleet.NewAuthenticator(n.db, n.log)
+	return nil
+}
+
+func (n *node) start() {
+	n.otherJobs.start(n.board.Run)
+	if n.broker != nil {
+		n.otherJobs.start(n.secrets.Run)
+		n.otherJobs.start(n.orFail(n.broker.Serve))
+	}
+	n.otherJobs.start(n.orFail(func(ctx context.Context) error { return n.rest.Serve(ctx, n.listener) }))
+	n.otherJobs.start(n.orFail(n.statuses.Run))
+	n.intakeJobs.start(n.intake.Run)
+	n.otherJobs.start(n.orFail(n.events.Run))
+}
+
+// orFail makes a part that ends by an error end the node.
+func (n *node) orFail(part func(context.Context) error) func(context.Context) {
+	return func(ctx context.Context) {
+		if err := part(ctx); err != nil && ctx.Err() == nil {
+			select {
+			case n.failed <- err:
+			default:
+			}
+		}
+	}
+}
+
+// ready tells whether database and broker answer.
+func (n *node) ready(ctx context.Context) error {
+	if err := n.db.Ping(ctx); err != nil {
+		return err
+	}
+	if !n.events.Connected() {
+		return errors.New("broker is not connected (check DOORTAB_MQTT_URL and the broker)")
+	}
+	return nil
+}
+
+// stop ends in the order that loses nothing: no more events, what is in hand settled and
+// answered, then everything else.
+func (n *node) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
+	defer cancel()
+	if err := n.events.Drain(ctx); err != nil {
+		n.log.Warn("Stopped with messages in hand; their cabinets will send them again.", "error", err)
+	}
+	n.intakeJobs.stop()
+	n.otherJobs.stop()
+	return n.close()
+}
+
+func (n *node) close() error {
+	var errs []error
+	if n.listener != nil {
+		_ = n.listener.Close() // the server has closed it where it served
+	}
+	if n.broker != nil {
+		n.broker.Close()
+	}
+	if n.remembered != nil {
+		errs = append(errs, n.remembered.Close())
+	}
+	if n.db != nil {
+		errs = append(errs, n.db.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (n *node) httpURL() string { return "http://" + dialable(n.listener.Addr()) }
+
+// dialable is where a client on this machine reaches a listener.
+func dialable(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if ip := net.ParseIP(host); err != nil || (ip != nil && ip.IsUnspecified()) {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return addr.String()
+}
+
+func (n *node) instance() string {
+	if n.config.Instance != "" {
+		return n.config.Instance
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "doortab"
+	}
+	_, port, _ := net.SplitHostPort(n.listener.Addr().String())
+	return host + "-" + port
+}
+
+// jobs are goroutines that share one end.
+type jobs struct {
+	once   sync.Once
+	ctx    context.Context
+	cancel context.CancelFunc
+	wait   sync.WaitGroup
+}
+
+func (j *jobs) start(job func(context.Context)) {
+	j.once.Do(func() { j.ctx, j.cancel = context.WithCancel(context.Background()) })
+	j.wait.Go(func() { job(j.ctx) })
+}
+
+func (j *jobs) stop() {
+	if j.cancel != nil {
+		j.cancel()
+	}
+	j.wait.Wait()
+}

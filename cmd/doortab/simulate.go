@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"doortab/simulator"
+)
+
+// fleetFlags say what a simulated fleet does.
+type fleetFlags struct {
+	Duration time.Duration `help:"How long shoppers come, such as 20s; until interrupted where it is 0."`
+	Cabinets int           `default:"50" help:"Cabinets in the fleet."`
+	Rate     float64       `default:"60" help:"Closed doors a second, of the whole fleet."`
+	Faults   faultLevel    `default:"mild" negatable:"" help:"Duplicates, lost connections, garbage and the like: off, mild, wild, or a number."`
+	Seed     uint64        `help:"Makes shoppers and faults come in the same order again; random where it is 0."`
+}
+
+type simulateCommand struct {
+	fleetFlags
+	HTTP     string        `name:"http" default:"http://127.0.0.1:8080" help:"Where the REST API is."`
+	MQTT     string        `name:"mqtt" default:"tcp://127.0.0.1:1883" help:"Where cabinets connect."`
+	Token    string        `required:"" help:"A token of role admin: the fleet is set up through REST."`
+	Resend   time.Duration `default:"10s" help:"A cabinet's first wait for a receipt; it doubles up to 30 times as long."`
+	LogLevel string        `enum:"debug,info,warn,error" default:"warn" help:"Least level that is logged: ${enum}."`
+}
+
+// Run is called by the command line.
+func (s *simulateCommand) Run(ctx context.Context, c *console) error {
+	config := s.config(c, newLogger(c, s.LogLevel))
+	config.BaseURL, config.BrokerURL, config.Token = s.HTTP, s.MQTT, s.Token
+	config.FirstResend, config.LastResend = s.Resend, 30*s.Resend
+	result, err := simulate(ctx, config)
+	if err != nil {
+		return err
+	}
+	if err := result.WriteSummary(c.out); err != nil {
+		return err
+	}
+	if !result.Clean() {
+		return errFound
+	}
+	return nil
+}
+
+func (f *fleetFlags) config(c *console, log *slog.Logger) simulator.Config {
+	return simulator.Config{
+		Cabinets: f.Cabinets, Rate: f.Rate, Faults: int(f.Faults), Seed: f.Seed, Duration: f.Duration,
+		Out: c.out, Logger: log,
+	}
+}
+
+func simulate(ctx context.Context, config simulator.Config) (simulator.Result, error) {
+	fleet, err := simulator.New(config)
+	if err != nil {
+		return simulator.Result{}, err
+	}
+	if err := fleet.Provision(ctx); err != nil {
+		return simulator.Result{}, err
+	}
+	return fleet.Run(ctx)
+}
+
+// faultLevel is 0 for none, 1 mild, 2 and more wilder; as a flag without a value it is mild.
+type faultLevel int
+
+// IsBool lets the flag stand without a value.
+func (*faultLevel) IsBool() bool { return true }
+
+// Decode reads the flag's value.
+func (l *faultLevel) Decode(ctx *kong.DecodeContext) error {
+	text := ""
+	if ctx.Scan.Peek().Type == kong.FlagValueToken {
+		text = fmt.Sprint(ctx.Scan.Pop().Value)
+	}
+	switch strings.ToLower(text) {
+	case "", "true", "on", "mild", "yes":
+		*l = 1
+	case "false", "off", "none", "no":
+		*l = 0
+	case "wild":
+		*l = 3
+	default:
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > 10 {
+			return fmt.Errorf("faults %q: give off, mild, wild or a number from 0 to 10", text)
+		}
+		*l = faultLevel(n)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"doortab/cabinet"
+	"doortab/intake"
+	"doortab/mqtt"
+	"doortab/settlement"
+)
+
+// group is the share that all workers of an installation take door-close events from.
+const group = "doortab"
+
+// maxPacket is the most of a message that is read. It is far more than an event may have, since a
+// cabinet whose event is too large is owed an answer, which only the whole of it can name.
+const maxPacket = 4 << 20
+
+// openMQTT makes the two clients: one for events, one for statuses, so that the retained
+// states of a whole fleet never stand before a door.
+func (n *node) openMQTT() (err error) {
+	base := mqtt.Config{
+		URL: n.config.MQTTURL, Username: n.config.MQTTUsername, Password: n.config.MQTTPassword,
+		CAFile: n.config.MQTTCAFile, MaxPayload: maxPacket, Logger: n.log,
+	}
+	if n.config.MQTTURL == "" {
+		if n.broker, err = mqtt.NewBroker(n.brokerConfig()); err != nil {
+			return err
+		}
+		base.URL, base.Dial = "", n.broker.Dial
+	}
+	events, statuses := base, base
+	events.ClientID = "doortab-" + n.instance()
+	events.Subscriptions = []mqtt.Subscription{{Filter: cabinet.DoorClosedFilter, QoS: 1, Share: group, Handle: n.takeEvent}}
+	statuses.ClientID = events.ClientID + "-status"
+	statuses.Subscriptions = []mqtt.Subscription{{Filter: cabinet.StatusFilter, QoS: 0, Handle: n.takeStatus}}
+	if n.events, err = mqtt.New(events); err != nil {
+		return err
+	}
+	n.statuses, err = mqtt.New(statuses)
+	return err
+}
+
+func (n *node) takeEvent(m *mqtt.Message) bool {
+	deviceID, _, _ := cabinet.ParseTopic(m.Topic)
+	taken := n.intake.Offer(intake.Message{
+		Delivery: settlement.Delivery{
+			DeviceID: deviceID, Topic: m.Topic, Payload: m.Payload, Size: m.Size, Digest: m.Digest, ReceivedAt: m.ReceivedAt,
+		},
+		Ack: m.Ack, Defer: m.Defer,
+	})
+	if taken {
+		n.received.Add(1)
+	}
+	return taken
+}
+
+func (n *node) takeStatus(m *mqtt.Message) bool {
+	deviceID, _, ok := cabinet.ParseTopic(m.Topic)
+	if !ok {
+		return true
+	}
+	status, err := cabinet.DecodeStatus(m.Payload)
+	if err != nil {
+		n.log.Debug("Status of a cabinet cannot be read.", "topic", m.Topic, "error", err)
+		return true
+	}
+	n.board.Offer(deviceID, status.Online, status.BootID, m.ReceivedAt)
+	return true
+}
+
+func (n *node) sendReceipt(topic string, payload []byte) {
+	err := n.events.Send(topic, payload, func(err error) {
+		if err != nil {
+			n.log.Warn("Receipt was not delivered; the cabinet asks again.", "topic", topic, "error", err)
+		}
+	})
+	if err != nil {
+		n.log.Warn("Receipt was not sent; the cabinet asks again.", "topic", topic, "error", err)
+	}
+}
+
+// brokerConfig confines each cabinet to its own topics and its own client ids (R10).
+func (n *node) brokerConfig() mqtt.BrokerConfig {
+	return mqtt.BrokerConfig{
+		Listen:       n.config.MQTTListen,
+		Authenticate: n.secrets.Authenticate,
+		StillValid:   n.secrets.StillValid,
+		ClientIDAllowed: func(username, clientID string) bool {
+			return clientID == username || strings.HasPrefix(clientID, username+"-")
+		},
+		MayPublish:   confined(cabinet.MayPublish),
+		MaySubscribe: confined(cabinet.MaySubscribe),
+		ClearRetain: func(topic string) bool {
+			_, leaf, ok := cabinet.ParseTopic(topic)
+			return ok && leaf == cabinet.LeafDoorClosed
+		},
+		MaxPacket: maxPacket,
+		Logger:    n.log,
+	}
+}
+
+func confined(rule func(deviceID int64, topic string) bool) func(username, topic string) bool {
+	return func(username, topic string) bool {
+		deviceID, err := strconv.ParseInt(username, 10, 64)
+		return err == nil && rule(deviceID, topic)
+	}
+}
