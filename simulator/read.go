@@ -93,12 +93,12 @@ func (s *Simulator) read(ctx context.Context, from start) (*theirs, error) {
 		settlements: make(map[eventKey]settlementRow), orders: make(map[eventKey][]orderRow),
 		sold: make(map[eventKey][]quantity), stock: make(map[stockKey]int64),
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(provisioners)
-	group.Go(func() error { return s.readSettlements(ctx, from, t) })
-	group.Go(func() error { return s.readOrders(ctx, from, t) })
+	group.Go(func() error { return s.readSettlements(groupCtx, from, t) })
+	group.Go(func() error { return s.readOrders(groupCtx, from, t) })
 	for _, d := range s.fleet {
-		group.Go(func() error { return s.readCabinet(ctx, d, t) })
+		group.Go(func() error { return s.readCabinet(groupCtx, d, t) })
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
