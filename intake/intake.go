@@ -1,6 +1,5 @@
 // Package intake stands between the wire and settlement: it puts whatever has queued up into
-// groups, has them settled, acknowledges each message after its COMMIT and then sends its
-// receipt (R2).
+// groups, has them settled, and after COMMIT acknowledges each message and sends its receipt (R2).
 //
 // Messages are spread over workers by cabinet, so that the events of one cabinet never compete
 // with each other inside a process. While the database takes no work the workers wait with
@@ -90,7 +89,9 @@ func New(c Config) *Intake {
 }
 
 // Offer takes a message without blocking, or returns false where there is no room for it now.
+// Its payload should be whole: what is too large is cut here.
 func (i *Intake) Offer(m Message) bool {
+	m.Delivery = m.Cut()
 	queue := i.queues[uint64(m.DeviceID)%uint64(len(i.queues))] //nolint:gosec // any spread will do
 	select {
 	case queue <- m:
@@ -177,17 +178,17 @@ func (i *Intake) tryGroup(ctx context.Context, group []Message) []Message {
 	return again
 }
 
-// finish acknowledges, and then sends the receipt where one is owed.
+// finish queues the receipt where one is owed and acknowledges, in this order, so that who
+// waits for the last acknowledgement finds the last receipt on its way.
 func (i *Intake) finish(m Message, answer settlement.Answer) {
+	if answer.Receipt != nil {
+		payload, err := json.Marshal(answer.Receipt)
+		if err != nil {
+			panic(fmt.Sprintf("receipt of %s: %v", answer.Receipt.CloseEventID, err)) // a struct of plain fields
+		}
+		i.Send(cabinet.ReceiptsTopic(m.DeviceID), payload)
+	}
 	m.Ack()
-	if answer.Receipt == nil {
-		return
-	}
-	payload, err := json.Marshal(answer.Receipt)
-	if err != nil {
-		panic(fmt.Sprintf("receipt of %s: %v", answer.Receipt.CloseEventID, err)) // a struct of plain fields
-	}
-	i.Send(cabinet.ReceiptsTopic(m.DeviceID), payload)
 }
 
 func deliveries(group []Message) []settlement.Delivery {

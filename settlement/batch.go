@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"doortab/cabinet"
@@ -39,7 +40,7 @@ func (b *batch) id() int64 {
 func (b *batch) sort(items []*item, k *known) *fresh {
 	f := &fresh{leader: map[key]*item{}}
 	for _, it := range items {
-		it.answer, it.repeat = Answer{}, false
+		it.answer, it.repeat, it.planned = Answer{}, false, nil
 		if it.event == nil {
 			b.letter(it)
 			continue
@@ -70,8 +71,7 @@ func (b *batch) answerKnown(it *item, stored outcome, k *known) {
 		it.answer = Answer{Err: fmt.Errorf("stored receipt of %s: %w", it.name(), err)}
 		return
 	}
-	// Equal bytes, random order id and all, are what this very call had sent to COMMIT.
-	it.repeat = !bytes.Equal(stored.Receipt, it.planned)
+	it.repeat = !slices.ContainsFunc(it.sent, func(sent []byte) bool { return bytes.Equal(sent, stored.Receipt) })
 	receipt.Duplicate = it.repeat
 	it.answer = Answer{Receipt: receipt}
 }
@@ -80,6 +80,7 @@ func (b *batch) answerKnown(it *item, stored outcome, k *known) {
 func (b *batch) conflict(it *item, k *known) {
 	ck := conflictKey{it.key, it.digest}
 	at, seen := k.conflicts[ck]
+	it.repeat = seen
 	if !seen {
 		at = b.now
 		k.conflicts[ck] = at

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -29,7 +30,11 @@ var (
 	ErrPayloadCut = errors.New("only the first part of the message was kept")
 )
 
-const maxDetail = 500
+// Characters that the columns take.
+const (
+	maxTopic  = 255
+	maxDetail = 500
+)
 
 // letter says why a delivery cannot be attributed to any cabinet and event.
 type letter struct {
@@ -54,7 +59,7 @@ func unknownCabinet(it *item) *letter {
 // identity mismatch is not answered (R10); neither is an internal error.
 func (b *batch) letter(it *item) {
 	l := it.letter
-	b.letters = append(b.letters, letterRow(it.Delivery, l, b.id(), b.now))
+	b.letters = append(b.letters, letterRow(&it.Delivery, l, b.id(), b.now))
 	if l.closeEventID == "" || it.DeviceID == 0 || l.reason == LetterIdentityMismatch || l.reason == LetterInternal {
 		return
 	}
@@ -76,16 +81,18 @@ func letterRow(d *Delivery, l *letter, id int64, now time.Time) []any {
 	if d.DeviceID != 0 {
 		deviceID = d.DeviceID
 	}
-	detail := l.detail
-	if runes := []rune(detail); len(runes) > maxDetail {
-		detail = string(runes[:maxDetail])
-	}
 	digest := d.digest()
 	fingerprint := sha256.Sum256([]byte(l.reason + "\x00" + d.Topic + "\x00" + string(digest[:])))
 	return []any{
-		id, fingerprint[:], d.Topic, deviceID, closeEventID, d.Payload, d.Size, digest[:], l.reason, detail, 1,
-		d.ReceivedAt, now,
+		id, fingerprint[:], fit(d.Topic, maxTopic), deviceID, closeEventID, append([]byte{}, d.Payload...), d.Size, digest[:],
+		l.reason, fit(l.detail, maxDetail), 1, d.ReceivedAt, now,
 	}
+}
+
+// fit makes a text that came from outside one that its column takes.
+func fit(text string, most int) string {
+	runes := []rune(strings.ToValidUTF8(text, "?"))
+	return string(runes[:min(len(runes), most)])
 }
 
 // insertLetters counts a copy of a letter that is there already. The NULL makes the statement
@@ -98,11 +105,11 @@ func insertLetters(tx *gorm.DB, rows [][]any) error {
 // Park keeps a delivery that could not be written, for reasons of ours, as a dead letter
 // `internal`. Nothing is answered, so that the cabinet sends it again.
 func (s *Service) Park(ctx context.Context, d Delivery, cause error) error {
-	it := open(&d)
+	it := open(d)
 	l := &letter{LetterInternal, cause.Error(), it.key.closeEventID}
 	err := s.db.InTx(ctx, func(tx *gorm.DB) error {
 		now := database.Now()
-		return insertLetters(tx, [][]any{letterRow(&d, l, NewID(now), now)})
+		return insertLetters(tx, [][]any{letterRow(&it.Delivery, l, NewID(now), now)})
 	})
 	if err != nil {
 		return fmt.Errorf("keep %s as a dead letter: %w", it.name(), err)

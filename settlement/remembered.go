@@ -13,6 +13,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"doortab/cabinet"
+	"doortab/database"
 )
 
 const (
@@ -52,7 +53,12 @@ func NewRemembered(url, installation string, log *slog.Logger) (*Remembered, err
 		Timeout:     redisRest,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= 1 },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
-			log.Warn("Redis circuit breaker changed.", "from", from.String(), "to", to.String())
+			switch {
+			case from == gobreaker.StateClosed:
+				log.Warn("Redis does not answer in time and is left alone; repeats are answered from the database.")
+			case to == gobreaker.StateClosed:
+				log.Info("Redis answers again.")
+			}
 		},
 	})
 	return &Remembered{client: redis.NewClient(options), breaker: breaker, prefix: "doortab:" + installation + ":receipt:"}, nil
@@ -131,12 +137,17 @@ func (it *item) recall(result redis.Cmder) bool {
 		return false
 	}
 	var known entry
-	if json.Unmarshal(text, &known) != nil || !bytes.Equal(known.Digest, it.digest[:]) {
+	if json.Unmarshal(text, &known) != nil || !known.answers(it) {
 		return false
 	}
 	known.Receipt.Duplicate = true
 	it.answer, it.recalled = Answer{Receipt: &known.Receipt}, true
 	return true
+}
+
+func (e *entry) answers(it *item) bool {
+	return bytes.Equal(e.Digest, it.digest[:]) && e.Receipt.Outcome != "" &&
+		key{e.Receipt.DeviceID, e.Receipt.CloseEventID} == it.key
 }
 
 // remember writes outcomes to Redis. It must run after COMMIT only.
@@ -161,4 +172,13 @@ func (s *Service) remember(ctx context.Context, items []*item) {
 			p.Set(ctx, s.remembered.key(k), marshal(e), rememberFor)
 		}
 	})
+}
+
+// Installation reads the name of the installation that a database holds.
+func Installation(ctx context.Context, db *database.DB) (string, error) {
+	var name string
+	if err := db.Read(ctx).Raw("SELECT installation_id FROM installation").Scan(&name).Error; err != nil {
+		return "", fmt.Errorf("read the installation's name: %w", err)
+	}
+	return name, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strconv"
 
@@ -16,14 +17,15 @@ import (
 
 // item is one delivery on its way through [Service.Settle].
 type item struct {
-	*Delivery
-	event  *cabinet.Event // nil: not an event, letter says why
-	key    key
-	digest [32]byte
-	letter *letter
-	// planned is what the last attempt wanted to keep: it is how a run after a lost answer
-	// to COMMIT knows its own rows again.
-	planned  []byte
+	Delivery
+	event   *cabinet.Event // nil: not an event, letter says why
+	key     key
+	digest  [32]byte
+	letter  *letter
+	planned []byte // the receipt that this run wants to keep
+	// sent holds the receipts that went to COMMIT before: where its answer was lost, the next
+	// run knows its own rows again by them.
+	sent     [][]byte
 	answer   Answer
 	repeat   bool // answered with an outcome that the database had before
 	recalled bool // answered with an outcome that Redis remembered
@@ -49,9 +51,9 @@ func (s *Service) Settle(ctx context.Context, deliveries []Delivery) []Answer {
 func (s *Service) run(ctx context.Context, deliveries []Delivery) []*item {
 	items := make([]*item, len(deliveries))
 	for i := range deliveries {
-		items[i] = open(&deliveries[i])
+		items[i] = open(deliveries[i])
 	}
-	s.settle(ctx, s.recall(ctx, items), inventory.Optimistic)
+	_ = s.settle(ctx, s.recall(ctx, items), inventory.Optimistic) // each answer has it
 	for _, it := range items {
 		s.metrics.count(it)
 	}
@@ -60,12 +62,9 @@ func (s *Service) run(ctx context.Context, deliveries []Delivery) []*item {
 
 // open decodes a delivery. An event that names another cabinet than its topic is never
 // settled (R10); neither is what is not an event.
-func open(d *Delivery) *item {
-	it := &item{Delivery: d}
-	if d.Size == 0 {
-		d.Size = len(d.Payload)
-	}
-	event, err := decode(d)
+func open(d Delivery) *item {
+	it := &item{Delivery: d.Cut()}
+	event, err := it.decode()
 	var wrong *cabinet.EnvelopeError
 	switch {
 	case errors.As(err, &wrong) && wrong.DeviceID != 0 && wrong.DeviceID != d.DeviceID:
@@ -80,45 +79,82 @@ func open(d *Delivery) *item {
 	return it
 }
 
-func decode(d *Delivery) (*cabinet.Event, error) {
-	if d.Size > len(d.Payload) {
-		return nil, &cabinet.EnvelopeError{Problem: fmt.Sprintf("has %d bytes, more than %d", d.Size, cabinet.MaxPayload)}
-	}
-	return cabinet.Decode(d.Payload)
-}
-
-func (s *Service) settle(ctx context.Context, items []*item, locking inventory.Locking) {
+// settle keeps a group whole, or in parts where it fails for a reason of one of them. It
+// returns an error where the failure is the database's: the parts that are left would fail too.
+func (s *Service) settle(ctx context.Context, items []*item, locking inventory.Locking) error {
 	if len(items) == 0 {
-		return
+		return nil
 	}
-	var kept *batch
-	err := s.db.InTxCounted(ctx, func(tx *gorm.DB, attempt int) (err error) {
-		s.metrics.attempts.WithLabelValues(strconv.Itoa(attempt)).Inc()
-		kept, err = s.keep(tx, items, max(locking, inventory.LockingFor(attempt)))
-		if database.IsLockWait(err) {
-			return database.Final(err)
-		}
-		return err
-	})
+	kept, err := s.try(ctx, items, locking)
+	var parts [][]*item
 	switch {
 	case err == nil:
 		s.committed(ctx, items, kept)
-	case len(items) == 1:
-		items[0].answer = Answer{Err: fmt.Errorf("settle %s: %w", items[0].name(), err)}
+		return nil
 	case database.IsLockWait(err):
 		// Somebody holds a row of one of these. Each alone, the others need not wait for it.
-		for _, group := range byKey(items) {
-			s.settle(ctx, group, inventory.NoWait)
-		}
+		parts, locking = byKey(items), inventory.NoWait
 	case database.ClassOf(err) == database.Permanent:
-		first, second := halves(items)
-		s.settle(ctx, first, locking)
-		s.settle(ctx, second, locking)
+		parts = halves(items)
 	default:
-		for _, it := range items {
-			it.answer = Answer{Err: fmt.Errorf("settle %s: %w", it.name(), err)}
-		}
+		fail(items, err)
+		return err
 	}
+	if len(parts) < 2 {
+		fail(items, err)
+		return nil
+	}
+	return s.settleParts(ctx, parts, locking)
+}
+
+func (s *Service) settleParts(ctx context.Context, parts [][]*item, locking inventory.Locking) (err error) {
+	for _, part := range parts {
+		if err != nil {
+			fail(part, err)
+			continue
+		}
+		err = s.settle(ctx, part, locking)
+	}
+	return err
+}
+
+func fail(items []*item, err error) {
+	for _, it := range items {
+		it.answer = Answer{Err: fmt.Errorf("settle %s: %w", it.name(), err)}
+	}
+}
+
+// try runs the transaction, again where R5 and R6 say so.
+func (s *Service) try(ctx context.Context, items []*item, locking inventory.Locking) (kept *batch, err error) {
+	err = s.db.InTxCounted(ctx, func(tx *gorm.DB, attempt int) error {
+		s.metrics.attempts.WithLabelValues(strconv.Itoa(attempt)).Inc()
+		err := s.guard(func() (err error) {
+			kept, err = s.keep(tx, items, max(locking, inventory.LockingFor(attempt)))
+			return err
+		})
+		if database.IsLockWait(err) {
+			return database.Final(err)
+		}
+		if err == nil {
+			for _, it := range items {
+				it.sent = append(it.sent, it.planned)
+			}
+		}
+		return err
+	})
+	return kept, err
+}
+
+// guard makes a panic an error of no known class, so that the event that causes it is found
+// and parked like any other that cannot be written.
+func (s *Service) guard(work func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("Settling panicked.", "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return work()
 }
 
 // keep decides and writes the whole group.
@@ -174,12 +210,16 @@ func byKey(items []*item) [][]*item {
 	return groups
 }
 
-// halves splits a group, of one event's copies too.
-func halves(items []*item) (first, second []*item) {
-	groups := byKey(items)
-	if len(groups) == 1 {
-		return items[:1], items[1:]
+// halves splits a group, at last between the copies of one event too: one may be a conflict
+// that cannot be written while the other can.
+func halves(items []*item) [][]*item {
+	switch groups := byKey(items); {
+	case len(items) == 1:
+		return [][]*item{items}
+	case len(groups) == 1:
+		return [][]*item{items[:1], items[1:]}
+	default:
+		middle := len(groups) / 2
+		return [][]*item{slices.Concat(groups[:middle]...), slices.Concat(groups[middle:]...)}
 	}
-	middle := len(groups) / 2
-	return slices.Concat(groups[:middle]...), slices.Concat(groups[middle:]...)
 }

@@ -6,10 +6,8 @@
 package settlement
 
 import (
-	"crypto/sha256"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -22,23 +20,6 @@ const DefaultThreshold = 0.8
 
 // ErrNotFound is returned for what does not exist.
 var ErrNotFound = errors.New("not found")
-
-// Delivery is one message from a cabinet's door-closed topic.
-type Delivery struct {
-	DeviceID   int64    // from the topic, which the broker answers for; 0 where it names none
-	Topic      string   // as it was published
-	Payload    []byte   // cut to cabinet.MaxPayload bytes where it was longer
-	Size       int      // bytes of the whole payload; 0: as long as Payload
-	Digest     [32]byte // SHA-256 of the whole payload; needed only where Payload was cut
-	ReceivedAt time.Time
-}
-
-func (d *Delivery) digest() [32]byte {
-	if d.Size > len(d.Payload) {
-		return d.Digest
-	}
-	return sha256.Sum256(d.Payload)
-}
 
 // Answer says what became of a [Delivery].
 type Answer struct {
