@@ -30,7 +30,8 @@ type RestockRequest struct {
 type RestockLine struct{ ProductID, Quantity int64 }
 
 // AddRestock books a restock and returns its movements in ascending order of products. The
-// attempt is [database.DB.InTxCounted]'s. It fails with [ErrUnknownProduct].
+// attempt is [database.DB.InTxCounted]'s. It fails with [ErrUnknownProduct], and with a duplicate
+// key where the RestockID is booked already.
 func AddRestock(tx *gorm.DB, attempt int, request RestockRequest, now time.Time) ([]Movement, error) {
 	keys := make([]Key, len(request.Lines))
 	for i, line := range request.Lines {

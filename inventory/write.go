@@ -21,9 +21,6 @@ var (
 // updateRows writes all rows in one statement, each only where its version is still the one
 // that was read. The derived table comes first, so that rows are locked in its order.
 func updateRows(tx *gorm.DB, rows []*row, now time.Time) error {
-	if len(rows) == 0 {
-		return nil
-	}
 	var list strings.Builder
 	args := make([]any, 0, 5*len(rows)+1)
 	for i, r := range rows {
