@@ -114,7 +114,8 @@ func TestReadCommitted(t *testing.T) {
 
 func TestTimesAreUTCAndCutToTheMillisecond(t *testing.T) {
 	t.Parallel()
-	db, _ := counters(t)
+	_, dsn := counters(t)
+	db := open(t, database.Config{DSN: dsn + contrary})
 	shanghai := time.FixedZone("CST", 8*3600)
 	exec(t, db, "UPDATE counters SET at = ? WHERE id = 1", time.Date(2026, 12, 1, 7, 59, 59, 999_999_999, shanghai))
 	var at time.Time
