@@ -25,7 +25,8 @@ func viewCabinet(c fleet.Cabinet) cabinetView {
 
 type cabinetOutput struct{ Body cabinetView }
 
-type cabinetPath struct {
+// CabinetPath names a cabinet.
+type CabinetPath struct {
 	DeviceID int64 `path:"deviceId" minimum:"1" maximum:"9007199254740991"`
 }
 
@@ -38,10 +39,10 @@ type createCabinet struct {
 }
 
 type patchCabinet struct {
-	cabinetPath
+	CabinetPath
 	Body struct {
-		Name *string `json:"name,omitempty" minLength:"1" maxLength:"200"`
-		Site *string `json:"site,omitempty" maxLength:"200"`
+		Name changed[string] `json:"name,omitzero" minLength:"1" maxLength:"200"`
+		Site changed[string] `json:"site,omitzero" maxLength:"200"`
 	}
 }
 
@@ -76,7 +77,7 @@ func (s *Server) cabinetRoutes() {
 	}, s.createCredentials)
 }
 
-func (s *Server) listCabinets(ctx context.Context, in *pageInput) (*pageOutput[cabinetView], error) {
+func (s *Server) listCabinets(ctx context.Context, in *PageInput) (*pageOutput[cabinetView], error) {
 	return readPage(*in, func(after *idPlace, limit int) ([]fleet.Cabinet, error) {
 		return s.cabinets.List(ctx, after.from(), limit)
 	}, func(c fleet.Cabinet) idPlace { return idPlace{c.DeviceID} }, viewCabinet)
@@ -87,17 +88,17 @@ func (s *Server) createCabinet(ctx context.Context, in *createCabinet) (*cabinet
 	return &cabinetOutput{viewCabinet(c)}, err
 }
 
-func (s *Server) getCabinet(ctx context.Context, in *cabinetPath) (*cabinetOutput, error) {
+func (s *Server) getCabinet(ctx context.Context, in *CabinetPath) (*cabinetOutput, error) {
 	c, err := s.cabinets.Cabinet(ctx, in.DeviceID)
 	return &cabinetOutput{viewCabinet(c)}, err
 }
 
 func (s *Server) patchCabinet(ctx context.Context, in *patchCabinet) (*cabinetOutput, error) {
-	c, err := s.cabinets.Patch(ctx, in.DeviceID, in.Body.Name, in.Body.Site)
+	c, err := s.cabinets.Patch(ctx, in.DeviceID, in.Body.Name.value, in.Body.Site.value)
 	return &cabinetOutput{viewCabinet(c)}, err
 }
 
-func (s *Server) createCredentials(ctx context.Context, in *cabinetPath) (*credentialsOutput, error) {
+func (s *Server) createCredentials(ctx context.Context, in *CabinetPath) (*credentialsOutput, error) {
 	secret, err := s.cabinets.RotateSecret(ctx, in.DeviceID)
 	out := &credentialsOutput{CacheControl: "no-store"}
 	out.Body.Username, out.Body.Secret = strconv.FormatInt(in.DeviceID, 10), secret

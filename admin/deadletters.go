@@ -56,7 +56,7 @@ func (s *Server) deadLetterRoutes() {
 	}, s.deleteDeadLetter)
 }
 
-func (s *Server) listDeadLetters(ctx context.Context, in *pageInput) (*pageOutput[deadLetterView], error) {
+func (s *Server) listDeadLetters(ctx context.Context, in *PageInput) (*pageOutput[deadLetterView], error) {
 	return readPage(*in, func(after *idPlace, limit int) ([]settlement.DeadLetter, error) {
 		return settlement.ListDeadLetters(ctx, s.db, after.from(), limit)
 	}, func(d settlement.DeadLetter) idPlace { return idPlace{d.DeadLetterID} }, viewDeadLetter)

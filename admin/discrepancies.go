@@ -33,7 +33,7 @@ func (s *Server) discrepancyRoutes() {
 	}, s.listDiscrepancies)
 }
 
-func (s *Server) listDiscrepancies(ctx context.Context, in *pageInput) (*pageOutput[discrepancyView], error) {
+func (s *Server) listDiscrepancies(ctx context.Context, in *PageInput) (*pageOutput[discrepancyView], error) {
 	return readPage(*in, func(after *discrepancyPlace, limit int) ([]settlement.Discrepancy, error) {
 		return settlement.ListDiscrepancies(ctx, s.db, (*settlement.DiscrepancyKey)(after), limit)
 	}, func(d settlement.Discrepancy) discrepancyPlace {

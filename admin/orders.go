@@ -49,7 +49,7 @@ func viewLines(lines []settlement.OrderLine) []lineView {
 }
 
 type ordersInput struct {
-	pageInput
+	PageInput
 	DeviceID int64     `query:"deviceId" minimum:"1" maximum:"9007199254740991"`
 	UserID   int64     `query:"userId" minimum:"1" maximum:"9007199254740991"`
 	Status   string    `query:"status" enum:"open,review,paid,arrears,void,refunded"`
@@ -73,7 +73,7 @@ func (s *Server) orderRoutes() {
 
 func (s *Server) listOrders(ctx context.Context, in *ordersInput) (*pageOutput[orderView], error) {
 	filter := settlement.Filter{DeviceID: in.DeviceID, UserID: in.UserID, State: in.Status, From: in.From, To: in.To}
-	return readPage(in.pageInput, func(after *idPlace, limit int) ([]settlement.Order, error) {
+	return readPage(in.PageInput, func(after *idPlace, limit int) ([]settlement.Order, error) {
 		return settlement.ListOrders(ctx, s.db, filter, after.from(), limit)
 	}, func(o settlement.Order) idPlace { return idPlace{o.OrderID} }, viewOrder)
 }

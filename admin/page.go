@@ -6,8 +6,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// pageInput is what every list takes.
-type pageInput struct {
+// PageInput is what every list takes. Like every embedded type here it is exported because huma skips others.
+type PageInput struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"The most items to answer."`
 	Cursor string `query:"cursor" maxLength:"512" doc:"The nextCursor of the page before."`
 }
@@ -22,7 +22,7 @@ type pageOutput[T any] struct{ Body page[T] }
 
 // readPage reads one page: read takes the place to go on from, nil at the beginning, and place tells where an item is.
 func readPage[T, V, P any](
-	in pageInput, read func(after *P, limit int) ([]T, error), place func(T) P, view func(T) V,
+	in PageInput, read func(after *P, limit int) ([]T, error), place func(T) P, view func(T) V,
 ) (*pageOutput[V], error) {
 	after, err := decodeCursor[P](in.Cursor)
 	if err != nil {

@@ -2,9 +2,7 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -34,7 +32,8 @@ func viewProduct(p inventory.Product) productView {
 
 type productOutput struct{ Body productView }
 
-type productPath struct {
+// ProductPath names a product.
+type ProductPath struct {
 	ProductID int64 `path:"productId" minimum:"1" maximum:"9007199254740991"`
 }
 
@@ -51,12 +50,12 @@ type createProduct struct {
 }
 
 type patchProduct struct {
-	productPath
+	ProductPath
 	Body struct {
-		SKU                  *string          `json:"sku,omitempty" minLength:"1" maxLength:"64"`
-		Name                 *string          `json:"name,omitempty" minLength:"1" maxLength:"200"`
+		SKU                  changed[string]  `json:"sku,omitzero" minLength:"1" maxLength:"64"`
+		Name                 changed[string]  `json:"name,omitzero" minLength:"1" maxLength:"200"`
 		GTIN                 settable[string] `json:"gtin,omitzero" minLength:"8" maxLength:"14"`
-		PriceMinor           *int64           `json:"priceMinor,omitempty" minimum:"0" maximum:"1000000000000"`
+		PriceMinor           changed[int64]   `json:"priceMinor,omitzero" minimum:"0" maximum:"1000000000000"`
 		UnitWeightGrams      settable[int64]  `json:"unitWeightGrams,omitzero" minimum:"1" maximum:"1000000"`
 		WeightToleranceGrams settable[int64]  `json:"weightToleranceGrams,omitzero" minimum:"0" maximum:"1000000"`
 	}
@@ -80,7 +79,7 @@ func (s *Server) productRoutes() {
 	}, s.patchProduct)
 }
 
-func (s *Server) listProducts(ctx context.Context, in *pageInput) (*pageOutput[productView], error) {
+func (s *Server) listProducts(ctx context.Context, in *PageInput) (*pageOutput[productView], error) {
 	return readPage(*in, func(after *idPlace, limit int) ([]inventory.Product, error) {
 		return s.products.List(ctx, after.from(), limit)
 	}, func(p inventory.Product) idPlace { return idPlace{p.ProductID} }, viewProduct)
@@ -99,7 +98,7 @@ func (s *Server) createProduct(ctx context.Context, in *createProduct) (*product
 	return &productOutput{viewProduct(p)}, err
 }
 
-func (s *Server) getProduct(ctx context.Context, in *productPath) (*productOutput, error) {
+func (s *Server) getProduct(ctx context.Context, in *ProductPath) (*productOutput, error) {
 	p, err := s.products.Product(ctx, in.ProductID)
 	return &productOutput{viewProduct(p)}, err
 }
@@ -107,9 +106,9 @@ func (s *Server) getProduct(ctx context.Context, in *productPath) (*productOutpu
 func (s *Server) patchProduct(ctx context.Context, in *patchProduct) (*productOutput, error) {
 	b := in.Body
 	p, err := s.products.Patch(ctx, in.ProductID, func(p *inventory.Product) {
-		setIf(&p.SKU, b.SKU)
-		setIf(&p.Name, b.Name)
-		setIf(&p.PriceMinor, b.PriceMinor)
+		setIf(&p.SKU, b.SKU.value)
+		setIf(&p.Name, b.Name.value)
+		setIf(&p.PriceMinor, b.PriceMinor.value)
 		if b.GTIN.set {
 			p.GTIN = ""
 			setIf(&p.GTIN, b.GTIN.value)
@@ -122,29 +121,4 @@ func (s *Server) patchProduct(ctx context.Context, in *patchProduct) (*productOu
 		}
 	})
 	return &productOutput{viewProduct(p)}, err
-}
-
-func setIf[T any](field *T, value *T) {
-	if value != nil {
-		*field = *value
-	}
-}
-
-// settable is a member of a PATCH that may be left out, null or a value.
-type settable[T any] struct {
-	set   bool
-	value *T // nil: null
-}
-
-// UnmarshalJSON notes that the member was there.
-func (o *settable[T]) UnmarshalJSON(text []byte) error {
-	o.set = true
-	return json.Unmarshal(text, &o.value)
-}
-
-// Schema is that of the value, or null.
-func (o settable[T]) Schema(r huma.Registry) *huma.Schema {
-	schema := *r.Schema(reflect.TypeFor[T](), true, "")
-	schema.Nullable = true
-	return &schema
 }

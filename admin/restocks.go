@@ -12,7 +12,7 @@ import (
 )
 
 type restockInput struct {
-	cabinetPath
+	CabinetPath
 	Body struct {
 		Lines []restockLine `json:"lines" minItems:"1" maxItems:"1000" nullable:"false"`
 		Note  string        `json:"note,omitempty" maxLength:"500"`

@@ -12,7 +12,8 @@ import (
 	"doortab/settlement"
 )
 
-type reviewView struct {
+// ReviewView is a review as lists show it.
+type ReviewView struct {
 	ReviewID     string                    `json:"reviewId"`
 	DeviceID     int64                     `json:"deviceId"`
 	CloseEventID string                    `json:"closeEventId"`
@@ -24,7 +25,7 @@ type reviewView struct {
 }
 
 type fullReview struct {
-	reviewView
+	ReviewView
 	Evidence json.RawMessage `json:"evidence" doc:"What could not be decided, and where it is in the event."`
 }
 
@@ -48,7 +49,7 @@ func (s *Server) reviewRoutes() {
 	}, s.getReview)
 }
 
-func (s *Server) listReviews(ctx context.Context, in *pageInput) (*pageOutput[reviewView], error) {
+func (s *Server) listReviews(ctx context.Context, in *PageInput) (*pageOutput[ReviewView], error) {
 	return readPage(*in, func(after *reviewPlace, limit int) ([]settlement.Review, error) {
 		var key settlement.ReviewKey
 		if after != nil {
@@ -67,8 +68,8 @@ func (s *Server) getReview(ctx context.Context, in *reviewPath) (*struct{ Body f
 	return &struct{ Body fullReview }{fullReview{viewReview(r), embedded(r.Evidence)}}, err
 }
 
-func viewReview(r settlement.Review) reviewView {
-	return reviewView{
+func viewReview(r settlement.Review) ReviewView {
+	return ReviewView{
 		ReviewID: settlement.FormatID(r.ReviewID), DeviceID: r.DeviceID, CloseEventID: r.CloseEventID,
 		OrderID: idOrNull(r.OrderID), Reasons: r.Reasons, Proposed: r.Proposed, Status: r.Status, CreatedAt: r.CreatedAt,
 	}

@@ -13,7 +13,8 @@ import (
 	"doortab/settlement"
 )
 
-type settlementView struct {
+// SettlementView is a settlement as lists show it.
+type SettlementView struct {
 	DeviceID     int64            `json:"deviceId"`
 	CloseEventID string           `json:"closeEventId"`
 	Outcome      cabinet.Outcome  `json:"outcome"`
@@ -24,7 +25,7 @@ type settlementView struct {
 }
 
 type fullSettlement struct {
-	settlementView
+	SettlementView
 	Lines     []lineView      `json:"lines" nullable:"false"`
 	Event     json.RawMessage `json:"event" doc:"As the cabinet published it."`
 	Receipt   json.RawMessage `json:"receipt" doc:"As it was published first."`
@@ -38,7 +39,7 @@ type conflictView struct {
 }
 
 type settlementsInput struct {
-	pageInput
+	PageInput
 	DeviceID int64     `query:"deviceId" minimum:"1" maximum:"9007199254740991"`
 	Outcome  string    `query:"outcome" enum:"settled,empty,review,restocked,conflict,rejected"`
 	From     time.Time `query:"from" doc:"The first receivedAt that counts."`
@@ -46,7 +47,7 @@ type settlementsInput struct {
 }
 
 type settlementPath struct {
-	cabinetPath
+	CabinetPath
 	CloseEventID string `path:"closeEventId" maxLength:"64"`
 }
 
@@ -67,9 +68,9 @@ func (s *Server) settlementRoutes() {
 	}, s.getSettlement)
 }
 
-func (s *Server) listSettlements(ctx context.Context, in *settlementsInput) (*pageOutput[settlementView], error) {
+func (s *Server) listSettlements(ctx context.Context, in *settlementsInput) (*pageOutput[SettlementView], error) {
 	filter := settlement.Filter{DeviceID: in.DeviceID, State: in.Outcome, From: in.From, To: in.To}
-	return readPage(in.pageInput, func(after *settlementPlace, limit int) ([]settlement.Settlement, error) {
+	return readPage(in.PageInput, func(after *settlementPlace, limit int) ([]settlement.Settlement, error) {
 		return settlement.ListSettlements(ctx, s.db, filter, (*settlement.SettlementKey)(after), limit)
 	}, func(x settlement.Settlement) settlementPlace {
 		return settlementPlace{x.ReceivedAt, x.DeviceID, x.CloseEventID}
@@ -82,7 +83,7 @@ func (s *Server) getSettlement(ctx context.Context, in *settlementPath) (*struct
 		return nil, err
 	}
 	full := fullSettlement{
-		settlementView: viewSettlement(x), Lines: viewLines(x.Lines),
+		SettlementView: viewSettlement(x), Lines: viewLines(x.Lines),
 		Event: embedded(x.Event), Receipt: embedded(x.ReceiptRaw), Conflicts: []conflictView{},
 	}
 	for _, c := range x.Conflicts {
@@ -91,8 +92,8 @@ func (s *Server) getSettlement(ctx context.Context, in *settlementPath) (*struct
 	return &struct{ Body fullSettlement }{full}, nil
 }
 
-func viewSettlement(x settlement.Settlement) settlementView {
-	return settlementView{
+func viewSettlement(x settlement.Settlement) SettlementView {
+	return SettlementView{
 		DeviceID: x.DeviceID, CloseEventID: x.CloseEventID, Outcome: x.Outcome, Reasons: x.Receipt.Reasons,
 		ReceivedAt: x.ReceivedAt, SettledAt: x.SettledAt, OrderID: idOrNull(x.OrderID),
 	}

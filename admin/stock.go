@@ -32,13 +32,13 @@ func viewMovement(m inventory.Movement) movementView {
 }
 
 type stockInput struct {
-	cabinetPath
-	pageInput
+	CabinetPath
+	PageInput
 }
 
 type movementsInput struct {
-	cabinetPath
-	pageInput
+	CabinetPath
+	PageInput
 	ProductID int64 `query:"productId" minimum:"1" maximum:"9007199254740991"`
 }
 
@@ -62,7 +62,7 @@ func (s *Server) listStock(ctx context.Context, in *stockInput) (*pageOutput[sto
 	if _, err := s.cabinets.Cabinet(ctx, in.DeviceID); err != nil {
 		return nil, err
 	}
-	return readPage(in.pageInput, func(after *idPlace, limit int) ([]inventory.StockRow, error) {
+	return readPage(in.PageInput, func(after *idPlace, limit int) ([]inventory.StockRow, error) {
 		return inventory.ListStock(ctx, s.db, in.DeviceID, after.from(), limit)
 	}, func(r inventory.StockRow) idPlace { return idPlace{r.ProductID} }, func(r inventory.StockRow) stockView {
 		return stockView(r)
@@ -73,7 +73,7 @@ func (s *Server) listMovements(ctx context.Context, in *movementsInput) (*pageOu
 	if _, err := s.cabinets.Cabinet(ctx, in.DeviceID); err != nil {
 		return nil, err
 	}
-	return readPage(in.pageInput, func(after *movementPlace, limit int) ([]inventory.Movement, error) {
+	return readPage(in.PageInput, func(after *movementPlace, limit int) ([]inventory.Movement, error) {
 		return inventory.ListMovements(ctx, s.db, in.DeviceID, in.ProductID, (*inventory.MovementKey)(after), limit)
 	}, func(m inventory.Movement) movementPlace { return movementPlace{m.ProductID, m.Version} }, viewMovement)
 }

@@ -10,14 +10,15 @@ import (
 	"gorm.io/gorm"
 )
 
-type tokenView struct {
+// TokenView is a token without its secret.
+type TokenView struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
 	Role      Role      `json:"role"`
 	CreatedAt time.Time `json:"createdAt"`
 }
 
-func viewToken(t Token) tokenView { return tokenView{t.ID, t.Name, t.Role, t.CreatedAt} }
+func viewToken(t Token) TokenView { return TokenView{t.ID, t.Name, t.Role, t.CreatedAt} }
 
 type createToken struct {
 	Body struct {
@@ -29,7 +30,7 @@ type createToken struct {
 type createTokenOutput struct {
 	CacheControl string `header:"Cache-Control"`
 	Body         struct {
-		tokenView
+		TokenView
 		Token string `json:"token" doc:"Shown this once."`
 	}
 }
@@ -57,7 +58,7 @@ func (s *Server) tokenRoutes() {
 }
 
 // listTokens walks the primary key: a token's id starts with its time (UUID version 7, RFC 9562).
-func (s *Server) listTokens(ctx context.Context, in *pageInput) (*pageOutput[tokenView], error) {
+func (s *Server) listTokens(ctx context.Context, in *PageInput) (*pageOutput[TokenView], error) {
 	return readPage(*in, func(after *tokenPlace, limit int) ([]Token, error) {
 		before := "~"
 		if after != nil {
@@ -76,7 +77,7 @@ func (s *Server) listTokens(ctx context.Context, in *pageInput) (*pageOutput[tok
 func (s *Server) createToken(ctx context.Context, in *createToken) (*createTokenOutput, error) {
 	t, err := CreateToken(ctx, s.db, in.Body.Name, in.Body.Role)
 	out := &createTokenOutput{CacheControl: "no-store"}
-	out.Body.tokenView, out.Body.Token = viewToken(t), t.Secret
+	out.Body.TokenView, out.Body.Token = viewToken(t), t.Secret
 	return out, err
 }
 

@@ -1,0 +1,183 @@
+package admin
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// leastRoles is the table of section 5 of the design, as far as it is built. "" is open to all.
+var leastRoles = map[string]Role{
+	"GET /v1/products":                              Viewer,
+	"POST /v1/products":                             Operator,
+	"GET /v1/products/{productId}":                  Viewer,
+	"PATCH /v1/products/{productId}":                Operator,
+	"GET /v1/cabinets":                              Viewer,
+	"POST /v1/cabinets":                             Operator,
+	"GET /v1/cabinets/{deviceId}":                   Viewer,
+	"PATCH /v1/cabinets/{deviceId}":                 Operator,
+	"POST /v1/cabinets/{deviceId}/credentials":      Admin,
+	"GET /v1/cabinets/{deviceId}/stock":             Viewer,
+	"GET /v1/cabinets/{deviceId}/movements":         Viewer,
+	"POST /v1/cabinets/{deviceId}/restocks":         Restocker,
+	"GET /v1/settlements":                           Viewer,
+	"GET /v1/settlements/{deviceId}/{closeEventId}": Viewer,
+	"GET /v1/orders":                                Viewer,
+	"GET /v1/orders/{orderId}":                      Viewer,
+	"GET /v1/reviews":                               Viewer,
+	"GET /v1/reviews/{reviewId}":                    Viewer,
+	"GET /v1/discrepancies":                         Viewer,
+	"GET /v1/dead-letters":                          Operator,
+	"POST /v1/dead-letters/{id}/retry":              Operator,
+	"DELETE /v1/dead-letters/{id}":                  Operator,
+	"GET /v1/tokens":                                Admin,
+	"POST /v1/tokens":                               Admin,
+	"DELETE /v1/tokens/{id}":                        Admin,
+	"GET /metrics":                                  Viewer,
+	"GET /healthz":                                  "",
+	"GET /readyz":                                   "",
+	"GET /openapi.json":                             "",
+	"GET /docs":                                     "",
+	"GET /docs/page.js":                             "",
+	"GET /docs/page.css":                            "",
+}
+
+func TestEveryRouteHasTheRoleOfTheDesign(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	registered := map[string]bool{}
+	for _, r := range h.server.routes {
+		name := r.method + " " + r.path
+		registered[r.method+" "+toEcho.Replace(r.path)] = true
+		least, known := leastRoles[name]
+		if !known || r.least != least {
+			t.Errorf("%s is registered for %q, the design says %q", name, r.least, least)
+		}
+	}
+	if len(h.server.routes) != len(leastRoles) {
+		t.Errorf("%d routes are registered, the design has %d", len(h.server.routes), len(leastRoles))
+	}
+	for _, r := range h.server.echo.Routes() {
+		if !registered[r.Method+" "+r.Path] {
+			t.Errorf("%s %s got past the registration with roles", r.Method, r.Path)
+		}
+	}
+}
+
+func TestEachRouteAdmitsItsRolesAlone(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	path := strings.NewReplacer("{productId}", "7", "{deviceId}", "7", "{closeEventId}", "x", "{id}", "7", "{orderId}", "7", "{reviewId}", "7")
+	for name, least := range leastRoles {
+		method, pattern, _ := strings.Cut(name, " ")
+		for _, role := range []Role{"", Viewer, Restocker, Operator, Admin, App} {
+			r := h.send(role, method, path.Replace(pattern), "")
+			want := "admitted"
+			switch {
+			case least == "":
+			case role == "":
+				want = "401"
+			case !role.covers(least):
+				want = "403"
+			}
+			got := "admitted"
+			switch r.status {
+			case http.StatusUnauthorized:
+				got = "401"
+				h.problem(r, "unauthorized")
+				if r.header.Get("WWW-Authenticate") == "" {
+					t.Errorf("%s: 401 without WWW-Authenticate", name)
+				}
+			case http.StatusForbidden:
+				got = "403"
+				h.problem(r, "forbidden")
+			case http.StatusInternalServerError, http.StatusMethodNotAllowed:
+				t.Errorf("%s as %q: %d %s", name, role, r.status, r.body)
+			}
+			if got != want {
+				t.Errorf("%s as %q: %s (%d), want %s", name, role, got, r.status, want)
+			}
+		}
+	}
+}
+
+func TestARouteWithoutARoleDoesNotStart(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for _, role := range []Role{"", App, "owner"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("a route for role %q was registered", role)
+				}
+			}()
+			route(h.server, role, huma.Operation{OperationID: "x", Method: "GET", Path: "/x"}, h.server.listProducts)
+		}()
+	}
+}
+
+func TestTheDocumentIsOpenAPI31AndHasEveryRoute(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	var document struct {
+		OpenAPI string
+		Paths   map[string]map[string]struct {
+			OperationID string
+			Security    []map[string][]string
+			Parameters  []struct{ Name, In string }
+			RequestBody *struct{}
+			Responses   map[string]struct{ Content map[string]any }
+		}
+		Components struct{ SecuritySchemes map[string]any }
+	}
+	r := h.expect(http.StatusOK, h.send("", "GET", "/openapi.json", ""))
+	if err := json.Unmarshal(r.body, &document); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(document.OpenAPI, "3.1") || document.Components.SecuritySchemes["bearer"] == nil {
+		t.Errorf("openapi %q, security schemes %v", document.OpenAPI, document.Components.SecuritySchemes)
+	}
+	operations := 0
+	for name := range leastRoles {
+		method, path, _ := strings.Cut(name, " ")
+		if !strings.HasPrefix(path, "/v1/") {
+			continue
+		}
+		operations++
+		op, there := document.Paths[path][strings.ToLower(method)]
+		if !there || op.OperationID == "" || len(op.Security) == 0 {
+			t.Errorf("%s is missing from the document, or has no id or no security", name)
+		}
+		for _, segment := range strings.Split(path, "/") {
+			param := strings.Trim(segment, "{}")
+			if param != segment && !slices.ContainsFunc(op.Parameters, func(p struct{ Name, In string }) bool { return p.Name == param && p.In == "path" }) {
+				t.Errorf("%s: path parameter %s is not described", name, param)
+			}
+		}
+		problems := op.Responses["403"].Content["application/problem+json"]
+		if problems == nil {
+			t.Errorf("%s: 403 is not described as a problem", name)
+		}
+	}
+	if operations != 25 {
+		t.Errorf("%d operations", operations)
+	}
+}
+
+func TestTheDocsPageLoadsNothingFromElsewhere(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for _, path := range []string{"/docs", "/docs/page.js", "/docs/page.css"} {
+		r := h.expect(http.StatusOK, h.send("", "GET", path, ""))
+		if strings.Contains(string(r.body), "//cdn") || strings.Contains(string(r.body), "https://") {
+			t.Errorf("%s refers to another host", path)
+		}
+		if !strings.Contains(r.header.Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("%s has policy %q", path, r.header.Get("Content-Security-Policy"))
+		}
+	}
+}
