@@ -24,6 +24,9 @@ const (
 	lockTries = 6
 	// lockWaitSeconds must stay below the time in which the database has to answer a statement.
 	lockWaitSeconds = 10
+	// lockName is an expression: a lock counts for the whole server, so it names the schema. MySQL allows 64 characters, and
+	// has no MD5 any more.
+	lockName = "CONCAT('doortab-', LEFT(SHA2(DATABASE(), 256), 32))"
 )
 
 // Status is one migration and whether this database has it.
@@ -114,7 +117,7 @@ type namedLock struct{}
 func (namedLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	for range lockTries {
 		var got sql.NullInt64
-		row := conn.QueryRowContext(ctx, "SELECT GET_LOCK(CONCAT('doortab-', MD5(DATABASE())), ?)", lockWaitSeconds)
+		row := conn.QueryRowContext(ctx, "SELECT GET_LOCK("+lockName+", ?)", lockWaitSeconds)
 		if err := row.Scan(&got); err != nil {
 			return fmt.Errorf("take the migration lock: %w", err)
 		}
@@ -126,7 +129,7 @@ func (namedLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 }
 
 func (namedLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "DO RELEASE_LOCK(CONCAT('doortab-', MD5(DATABASE())))")
+	_, err := conn.ExecContext(ctx, "DO RELEASE_LOCK("+lockName+")")
 	return err
 }
 

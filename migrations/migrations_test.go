@@ -213,7 +213,7 @@ func TestWaitForAnotherMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = holder.Close() }()
-	const name = "CONCAT('doortab-', MD5(DATABASE()))"
+	const name = "CONCAT('doortab-', LEFT(SHA2(DATABASE(), 256), 32))"
 	if _, err := holder.ExecContext(t.Context(), "DO GET_LOCK("+name+", 0)"); err != nil {
 		t.Fatal(err)
 	}
