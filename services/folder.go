@@ -128,7 +128,7 @@ func (f *folder) lock(ctx context.Context) error {
 }
 
 func openLock(dir, name string) (*os.File, error) {
-	file, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the folder is the caller's choice
 	if err != nil {
 		return nil, fmt.Errorf("open the lock of %s (it must be yours to write): %w", dir, err)
 	}
@@ -174,7 +174,7 @@ func (f *folder) endFormer(ctx context.Context) error {
 // watchdogCommand makes a session of its own, so that no terminal and no signal to the program's group reaches it.
 func watchdogCommand(ctx context.Context, arguments ...string) *exec.Cmd {
 	arguments = append([]string{"-c", watchdogScript, "doortab-watchdog"}, arguments...)
-	cmd := exec.CommandContext(ctx, "/bin/sh", arguments...) // #nosec G204 -- the script is embedded
+	cmd := exec.CommandContext(ctx, "/bin/sh", arguments...) //nolint:gosec // the script is embedded
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -248,7 +248,7 @@ func subfolder(in, name string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make a service's folder: %w", err)
 	}
-	if err := os.Chmod(dir, 0o700); err != nil { // #nosec G302 -- a folder
+	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a folder
 		return "", fmt.Errorf("close a service's folder to other users: %w", err)
 	}
 	return dir, nil

@@ -105,7 +105,7 @@ func (m *MariaDB) findProgram(ctx context.Context) error {
 		m.options.Program, err = program("mariadbd")
 		return err
 	}
-	version, err := exec.CommandContext(ctx, m.options.Program, "--version").Output() // #nosec G204 -- the caller's choice
+	version, err := exec.CommandContext(ctx, m.options.Program, "--version").Output() //nolint:gosec // the caller's choice
 	if err != nil {
 		return fmt.Errorf("ask %s for its version: %w", m.options.Program, err)
 	}
@@ -144,7 +144,7 @@ func (m *MariaDB) initCommand(dataDir string) (*exec.Cmd, error) {
 		}
 		arguments = append(arguments, "--auth-root-authentication-method=normal", "--skip-test-db")
 	}
-	return m.ownTemporary(exec.Command(install, arguments...)), nil // #nosec G204 -- found by name, or see Program
+	return m.ownTemporary(exec.Command(install, arguments...)), nil //nolint:gosec // found by name, or see Program
 }
 
 // runToEnd kills the command's whole group when ctx ends, since mariadb-install-db is a script with children. Its standard
@@ -204,7 +204,7 @@ func (m *MariaDB) serverCommand() (*exec.Cmd, error) {
 		arguments = append(arguments, "--mysqlx=OFF")
 	}
 	arguments = append(arguments, m.options.Arguments...)
-	return m.ownTemporary(exec.Command(m.options.Program, arguments...)), nil // #nosec G204 -- see Program
+	return m.ownTemporary(exec.Command(m.options.Program, arguments...)), nil //nolint:gosec // see Program
 }
 
 // ownTemporary gives the server a folder of its own for temporary tables: one that starts removes those of all others that

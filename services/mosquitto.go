@@ -112,7 +112,7 @@ func (m *Mosquitto) serverCommand() (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(server, "-c", "mosquitto.conf") // #nosec G204 -- found by name
+	cmd := exec.Command(server, "-c", "mosquitto.conf") //nolint:gosec // found by name
 	cmd.Dir = m.dir
 	return cmd, nil
 }

@@ -21,7 +21,7 @@ const portAttempts = 20
 func freePort() (int, error) {
 	var err error
 	for range portAttempts {
-		port := firstPort + rand.IntN(ports) // #nosec G404 -- not a secret
+		port := firstPort + rand.IntN(ports) //nolint:gosec // not a secret
 		var listener net.Listener
 		if listener, err = net.Listen("tcp", address(port)); err == nil {
 			return port, listener.Close()

@@ -181,7 +181,7 @@ func paused(pid int) error {
 		return err
 	}
 	for _, thread := range threads {
-		stat, err := os.ReadFile(thread) // #nosec G304 -- of /proc
+		stat, err := os.ReadFile(thread) //nolint:gosec // of /proc
 		if err != nil {
 			continue // the thread has ended
 		}

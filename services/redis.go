@@ -81,7 +81,7 @@ func (r *Redis) serverCommand() (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(server, "redis.conf") // #nosec G204 -- found by name
+	cmd := exec.Command(server, "redis.conf") //nolint:gosec // found by name
 	cmd.Dir = r.dir
 	return cmd, nil
 }
