@@ -15,18 +15,25 @@ type product struct {
 // they are nobody's goods.
 func catalogue() []product {
 	return []product{
-		{SKU: "COLA330", Name: "Cola 330 ml", GTIN: gtin13("200000000001"), PriceMinor: 500, UnitWeightGrams: 345, WeightToleranceGrams: 6},
-		{SKU: "COLAZERO330", Name: "Cola zero sugar 330 ml", GTIN: gtin13("200000000002"), PriceMinor: 500, UnitWeightGrams: 343, WeightToleranceGrams: 6},
-		{SKU: "WATER500", Name: "Still water 500 ml", GTIN: gtin13("200000000003"), PriceMinor: 200, UnitWeightGrams: 520, WeightToleranceGrams: 8},
-		{SKU: "SPARKLING500", Name: "Sparkling water 500 ml", GTIN: gtin13("200000000004"), PriceMinor: 250, UnitWeightGrams: 522, WeightToleranceGrams: 8},
-		{SKU: "ICETEA500", Name: "Lemon ice tea 500 ml", GTIN: gtin13("200000000005"), PriceMinor: 450, UnitWeightGrams: 535, WeightToleranceGrams: 8},
-		{SKU: "OATMILK250", Name: "Oat milk latte 250 ml", GTIN: gtin13("201000000001"), PriceMinor: 780, UnitWeightGrams: 268, WeightToleranceGrams: 5},
-		{SKU: "YOGHURT150", Name: "Peach yoghurt 150 g", GTIN: gtin13("201000000002"), PriceMinor: 620, UnitWeightGrams: 163, WeightToleranceGrams: 5},
-		{SKU: "SANDWICHHAM", Name: "Ham and cheese sandwich", GTIN: gtin13("202000000001"), PriceMinor: 1280, UnitWeightGrams: 185, WeightToleranceGrams: 9},
-		{SKU: "SALADGREEK", Name: "Greek salad 300 g", GTIN: gtin13("202000000002"), PriceMinor: 1980, UnitWeightGrams: 331, WeightToleranceGrams: 12},
-		{SKU: "CHOCBAR45", Name: "Hazelnut chocolate bar 45 g", GTIN: gtin13("203000000001"), PriceMinor: 380, UnitWeightGrams: 47, WeightToleranceGrams: 5},
-		{SKU: "NUTS60", Name: "Salted nuts 60 g", GTIN: gtin13("203000000002"), PriceMinor: 560, UnitWeightGrams: 64, WeightToleranceGrams: 5},
-		{SKU: "BANANA", Name: "Banana", GTIN: gtin13("204000000001"), PriceMinor: 150, UnitWeightGrams: 160, WeightToleranceGrams: 40},
+		good("COLA330", "Cola 330 ml", "200000000001", 500, 345, 6),
+		good("COLAZERO330", "Cola zero sugar 330 ml", "200000000002", 500, 343, 6),
+		good("WATER500", "Still water 500 ml", "200000000003", 200, 520, 8),
+		good("SPARKLING500", "Sparkling water 500 ml", "200000000004", 250, 522, 8),
+		good("ICETEA500", "Lemon ice tea 500 ml", "200000000005", 450, 535, 8),
+		good("OATMILK250", "Oat milk latte 250 ml", "201000000001", 780, 268, 5),
+		good("YOGHURT150", "Peach yoghurt 150 g", "201000000002", 620, 163, 5),
+		good("SANDWICHHAM", "Ham and cheese sandwich", "202000000001", 1280, 185, 9),
+		good("SALADGREEK", "Greek salad 300 g", "202000000002", 1980, 331, 12),
+		good("CHOCBAR45", "Hazelnut chocolate bar 45 g", "203000000001", 380, 47, 5),
+		good("NUTS60", "Salted nuts 60 g", "203000000002", 560, 64, 5),
+		good("BANANA", "Banana", "204000000001", 150, 160, 40),
+	}
+}
+
+func good(sku, name, twelve string, priceMinor, unitWeightGrams, weightToleranceGrams int64) product {
+	return product{
+		SKU: sku, Name: name, GTIN: gtin13(twelve), PriceMinor: priceMinor,
+		UnitWeightGrams: unitWeightGrams, WeightToleranceGrams: weightToleranceGrams,
 	}
 }
 

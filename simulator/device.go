@@ -174,7 +174,7 @@ func (d *device) serve(ctx context.Context, l *link) {
 		}
 		select {
 		case <-ctx.Done():
-			l.publish(cabinet.StatusTopic(d.id), true, d.status(false)).WaitTimeout(goodbye)
+			l.publish(cabinet.StatusTopic(d.id), true, d.status(false)).WaitTimeout(goodbyeMillis * time.Millisecond)
 			return
 		case <-l.lost:
 			return
@@ -233,7 +233,8 @@ func (d *device) publish(l *link, payload []byte) bool {
 func (d *device) sendTwice(ctx context.Context, l *link, m *message) {
 	twin, err := d.connect(ctx, linkConfig{clientID: d.name() + "-b", user: d.name(), secret: d.secret})
 	if err != nil {
-		if d.publish(l, m.payload) && d.publish(l, m.payload) {
+		d.publish(l, m.payload)
+		if d.publish(l, m.payload) {
 			d.faults.add(Simultaneous)
 		}
 		return

@@ -2,7 +2,6 @@ package simulator
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"sync"
 	"testing"
@@ -87,7 +86,7 @@ func startDevice(t *testing.T, url string, id int64) (d *device, stop func()) {
 	d = newDevice(&surroundings{
 		broker: broker, runID: "run", first: 100 * time.Millisecond, last: 200 * time.Millisecond,
 		books: newBooks(), faults: newTally(), dials: make(chan struct{}, maxDials),
-		logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		logger: slog.New(slog.DiscardHandler),
 	}, id)
 	d.secret = "secret"
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -19,7 +19,7 @@ const (
 	connectTimeout = 5 * time.Second
 	writeTimeout   = 5 * time.Second
 	keepAlive      = 30 * time.Second
-	goodbye        = 250 * time.Millisecond
+	goodbyeMillis  = 250 // for the last words of a connection
 )
 
 // endpoint is where the broker listens.
@@ -130,7 +130,7 @@ func (l *link) publish(topic string, retained bool, payload []byte) paho.Token {
 
 // close ends the connection in the regular way, so that no last will is sent.
 func (l *link) close() {
-	l.client.Disconnect(uint(goodbye.Milliseconds()))
+	l.client.Disconnect(goodbyeMillis)
 	if w := l.wire.Load(); w != nil {
 		_ = w.Close()
 	}

@@ -44,7 +44,7 @@ func (c Config) withDefaults() Config {
 	c.Drain = orDefault(c.Drain, 10*time.Second)
 	c.FirstResend = orDefault(c.FirstResend, 10*time.Second)
 	c.LastResend = max(orDefault(c.LastResend, 5*time.Minute), c.FirstResend)
-	c.Seed = orDefault(c.Seed, randv2.Uint64())
+	c.Seed = orDefault(c.Seed, randv2.Uint64()) //nolint:gosec // luck, not a secret
 	if c.Out == nil {
 		c.Out = io.Discard
 	}
