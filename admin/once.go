@@ -7,11 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"reflect"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -24,9 +22,6 @@ import (
 const (
 	keyHeader      = "Idempotency-Key"
 	replayedHeader = "Idempotency-Replayed"
-	keepKeys       = 72 * time.Hour
-	purgeEvery     = 10 * time.Second
-	purgeRows      = 500
 )
 
 type keyContext struct{}
@@ -72,11 +67,10 @@ func changeRoute[I, R any](s *Server, least Role, op huma.Operation, work func(c
 			scope: scopeOf(ctx), request: sha256.Sum256(request),
 			work: func(c change) (any, error) { return work(c, in) },
 		}
-		err = o.run(ctx)
-		s.keys.purge(ctx)
-		if err != nil {
+		if err := o.run(ctx); err != nil {
 			return nil, err
 		}
+		s.keys.purge(ctx)
 		return o.answer.output()
 	})
 }
@@ -116,6 +110,7 @@ type once struct {
 	status  int
 	now     time.Time
 	work    func(change) (any, error)
+	planned []byte // the answer that the last attempt sent to COMMIT
 	answer  answer
 }
 
@@ -142,7 +137,7 @@ func (o *once) run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("answer as JSON: %w", err)
 		}
-		o.answer = answer{status: o.status, body: body}
+		o.answer, o.planned = answer{status: o.status, body: body}, body
 		return o.finish(tx)
 	})
 	if err == nil || errors.Is(err, errKeyRunning) || errors.Is(err, errKeyReused) {
@@ -184,9 +179,8 @@ func (o *once) find(tx *gorm.DB, attempt int) (found bool, err error) {
 		RequestHash []byte
 		Status      int
 		Answer      []byte
-		CreatedAt   time.Time
 	}
-	err = tx.Raw(`SELECT request_hash, status, answer, created_at FROM idempotency_keys
+	err = tx.Raw(`SELECT request_hash, status, answer FROM idempotency_keys
 		WHERE token_id = ? AND scope_hash = ?`+lock, o.by.TokenID, o.scope[:]).Scan(&rows).Error
 	if err != nil || len(rows) == 0 {
 		return false, running(err)
@@ -195,7 +189,7 @@ func (o *once) find(tx *gorm.DB, attempt int) (found bool, err error) {
 	if !bytes.Equal(row.RequestHash, o.request[:]) {
 		return true, errKeyReused
 	}
-	ours := attempt > 1 && row.CreatedAt.Equal(o.now) // the answer to our own COMMIT was lost
+	ours := o.planned != nil && bytes.Equal(row.Answer, o.planned) // the answer to our own COMMIT was lost
 	o.answer = answer{row.Status, row.Answer, !ours}
 	return true, nil
 }
@@ -247,25 +241,4 @@ func (a answer) output() (*onceOutput, error) {
 		headers.Set(replayedHeader, "true")
 	}
 	return nil, huma.ErrorWithHeaders(m, headers)
-}
-
-// purger removes keys that are past their time, a few now and then, beside the requests that make new ones.
-type purger struct {
-	db   *database.DB
-	log  *slog.Logger
-	last atomic.Int64 // Unix nanoseconds
-}
-
-func (p *purger) purge(ctx context.Context) {
-	last, now := p.last.Load(), time.Now()
-	if now.UnixNano()-last < int64(purgeEvery) || !p.last.CompareAndSwap(last, now.UnixNano()) {
-		return
-	}
-	err := p.db.InTx(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("DELETE FROM idempotency_keys WHERE created_at < ? ORDER BY created_at LIMIT ?",
-			database.Now().Add(-keepKeys), purgeRows).Error
-	})
-	if err != nil {
-		p.log.Warn("Old idempotency keys can't be removed; the next request tries again.", "error", err)
-	}
 }

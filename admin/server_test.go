@@ -3,12 +3,14 @@ package admin
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -121,5 +123,36 @@ func (h *harness) cabinet(deviceID int64) {
 	h.t.Helper()
 	if _, err := fleet.NewRegistry(h.db).Register(h.t.Context(), fleet.Cabinet{DeviceID: deviceID, Name: "Lobby"}); err != nil {
 		h.t.Fatal(err)
+	}
+}
+
+var errRollback = errors.New("roll back")
+
+func errJoin(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}
+
+func (h *harness) exec(statement string, args ...any) {
+	h.t.Helper()
+	if err := h.db.Read(h.t.Context()).Exec(statement, args...).Error; err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// waitFor polls a condition that only the database can tell.
+func (h *harness) waitFor(what string, holds func() bool) {
+	h.t.Helper()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	deadline := time.After(20 * time.Second)
+	for !holds() {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			h.t.Fatalf("still not so after 20 s: %s", what)
+		}
 	}
 }
