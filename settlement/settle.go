@@ -86,25 +86,27 @@ func (s *Service) settle(ctx context.Context, items []*item, locking inventory.L
 		return nil
 	}
 	kept, err := s.try(ctx, items, locking)
-	var parts [][]*item
-	switch {
-	case err == nil:
+	if err == nil {
 		s.committed(ctx, items, kept)
 		return nil
+	}
+	var parts [][]*item
+	class := database.ClassOf(err)
+	switch {
 	case database.IsLockWait(err):
 		// Somebody holds a row of one of these. Each alone, the others need not wait for it.
 		parts, locking = byKey(items), inventory.NoWait
-	case database.ClassOf(err) == database.Permanent:
+	case class == database.Permanent, class == database.Retry:
 		parts = halves(items)
-	default:
-		fail(items, err)
-		return err
 	}
-	if len(parts) < 2 {
-		fail(items, err)
+	if len(parts) > 1 {
+		return s.settleParts(ctx, parts, locking)
+	}
+	fail(items, err)
+	if class == database.Permanent || database.IsLockWait(err) {
 		return nil
 	}
-	return s.settleParts(ctx, parts, locking)
+	return err
 }
 
 func (s *Service) settleParts(ctx context.Context, parts [][]*item, locking inventory.Locking) (err error) {
@@ -132,13 +134,14 @@ func (s *Service) try(ctx context.Context, items []*item, locking inventory.Lock
 			kept, err = s.keep(tx, items, max(locking, inventory.LockingFor(attempt)))
 			return err
 		})
-		if database.IsLockWait(err) {
-			return database.Final(err)
-		}
 		if err == nil {
 			for _, it := range items {
 				it.sent = append(it.sent, it.planned)
 			}
+			return nil
+		}
+		if database.IsLockWait(err) || len(items) > 1 && attempt > inventory.OptimisticAttempts {
+			return database.Final(err) // it is time to split
 		}
 		return err
 	})
