@@ -46,6 +46,8 @@ type device struct {
 	events int64 // of this run
 	outbox outbox
 	wake   chan struct{}
+
+	handing sync.WaitGroup
 }
 
 func newDevice(s *surroundings, id int64) *device {
@@ -117,6 +119,7 @@ func (d *device) onReceipt(payload []byte) {
 
 // run keeps the cabinet connected until ctx ends.
 func (d *device) run(ctx context.Context) {
+	defer d.handing.Wait()
 	wait := firstReconnect
 	for ctx.Err() == nil {
 		l, err := d.connect(ctx, d.main())
@@ -139,7 +142,7 @@ func (d *device) connect(ctx context.Context, c linkConfig) (*link, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return connect(ctx, d.broker, c)
+	return connect(ctx, d.broker, c, &d.handing)
 }
 
 func (d *device) main() linkConfig {
@@ -174,7 +177,9 @@ func (d *device) serve(ctx context.Context, l *link) {
 		}
 		select {
 		case <-ctx.Done():
-			l.publish(cabinet.StatusTopic(d.id), true, d.status(false)).WaitTimeout(goodbyeMillis * time.Millisecond)
+			if token, sent := l.publish(cabinet.StatusTopic(d.id), true, d.status(false)); sent {
+				token.WaitTimeout(goodbyeMillis * time.Millisecond)
+			}
 			return
 		case <-l.lost:
 			return
@@ -219,13 +224,8 @@ func (d *device) send(ctx context.Context, l *link, m *message) {
 
 // publish reports whether there was a connection to hand the payload to.
 func (d *device) publish(l *link, payload []byte) bool {
-	token := l.publish(cabinet.DoorClosedTopic(d.id), false, payload)
-	select {
-	case <-token.Done():
-		return token.Error() == nil
-	default:
-		return true
-	}
+	_, sent := l.publish(cabinet.DoorClosedTopic(d.id), false, payload)
+	return sent
 }
 
 // sendTwice sends the message on two connections at one moment. A broker may allow a cabinet only one: then both copies go
@@ -242,7 +242,9 @@ func (d *device) sendTwice(ctx context.Context, l *link, m *message) {
 	var other sync.WaitGroup
 	other.Go(func() {
 		defer twin.close()
-		twin.publish(cabinet.DoorClosedTopic(d.id), false, m.payload).WaitTimeout(writeTimeout)
+		if token, sent := twin.publish(cabinet.DoorClosedTopic(d.id), false, m.payload); sent {
+			token.WaitTimeout(writeTimeout)
+		}
 	})
 	d.publish(l, m.payload)
 	other.Wait()

@@ -3,6 +3,7 @@ package simulator
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -144,6 +145,25 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	})
 	postEvent(d, "twice", Simultaneous)
 	eventually(t, "two copies are sent", func() bool { return d.faults.happened(Simultaneous) && l.heard("twice") >= 2 })
+}
+
+func TestALostConnectionHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	url := servicestest.Mosquitto(t).URL()
+	l := listen(t, url, 2004)
+	d, _ := startDevice(t, url, 2004)
+	ids := strings.Fields("a b c d e f g h i j")
+	for _, id := range ids {
+		postEvent(d, id, Dropped)
+	}
+	eventually(t, "events go out although each of them cuts the connection once", func() bool {
+		for _, id := range ids {
+			if l.heard(id) == 0 {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 func TestTwoConnectionsWhereTheBrokerAllowsOne(t *testing.T) {

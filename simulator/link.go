@@ -17,7 +17,7 @@ import (
 
 const (
 	connectTimeout = 5 * time.Second
-	writeTimeout   = 5 * time.Second
+	writeTimeout   = 2 * time.Second
 	keepAlive      = 30 * time.Second
 	goodbyeMillis  = 250 // for the last words of a connection
 )
@@ -74,11 +74,13 @@ type link struct {
 	client paho.Client
 	wire   atomic.Pointer[wire]
 	lost   chan struct{} // closed when the connection has ended
+	// handing are the calls to paho that may outlive the connection, by writeTimeout.
+	handing *sync.WaitGroup
 }
 
 // connect opens a connection and subscribes. After an error nothing is left open.
-func connect(ctx context.Context, to endpoint, c linkConfig) (*link, error) {
-	l := &link{lost: make(chan struct{})}
+func connect(ctx context.Context, to endpoint, c linkConfig, handing *sync.WaitGroup) (*link, error) {
+	l := &link{lost: make(chan struct{}), handing: handing}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	l.client = paho.NewClient(l.options(ctx, to, c))
@@ -123,9 +125,24 @@ func finished(ctx context.Context, token paho.Token) error {
 	}
 }
 
-// publish hands a payload to the connection at QoS 1. Whether it arrives only a receipt can say.
-func (l *link) publish(topic string, retained bool, payload []byte) paho.Token {
-	return l.client.Publish(topic, 1, retained, payload)
+// publish hands a payload to the connection at QoS 1, and reports whether there was one. Whether the payload arrives only a
+// receipt can say. The token is nil where there was none.
+//
+// paho's Publish waits writeTimeout in vain where the connection is lost at that moment; the cabinet doesn't.
+func (l *link) publish(topic string, retained bool, payload []byte) (token paho.Token, sent bool) {
+	handed := make(chan paho.Token, 1)
+	l.handing.Go(func() { handed <- l.client.Publish(topic, 1, retained, payload) })
+	select {
+	case token = <-handed:
+	case <-l.lost:
+		return nil, false
+	}
+	select {
+	case <-token.Done():
+		return token, token.Error() == nil
+	default:
+		return token, true
+	}
 }
 
 // close ends the connection in the regular way, so that no last will is sent.
