@@ -24,16 +24,17 @@ import (
 type harness struct {
 	t      testing.TB
 	db     *database.DB
+	dsn    string
 	server *Server
 	tokens map[Role]string
 }
 
 func newHarness(t testing.TB) *harness {
 	t.Helper()
-	db := databasetest.New(t)
+	db, dsn := databasetest.NewWithDSN(t)
 	registry := prometheus.NewRegistry()
 	quiet := slog.New(slog.DiscardHandler)
-	h := &harness{t: t, db: db, tokens: map[Role]string{}, server: New(Config{
+	h := &harness{t: t, db: db, dsn: dsn, tokens: map[Role]string{}, server: New(Config{
 		DB: db, Metrics: registry, Currency: "CNY", Logger: quiet,
 		Settlement: settlement.New(settlement.Config{DB: db, Currency: "CNY", Logger: quiet, Metrics: registry}),
 	})}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"gorm.io/gorm"
 
@@ -50,7 +51,7 @@ func NewStatusBoard(db *database.DB, log *slog.Logger) *StatusBoard {
 // Offer notes what a cabinet's status said at a time. It never blocks. An unknown device is ignored when its turn
 // comes; beyond 200,000 devices that wait, further ones are dropped.
 func (b *StatusBoard) Offer(deviceID int64, online bool, bootID string, at time.Time) {
-	if len(bootID) > maxBootID {
+	if len(bootID) > maxBootID || !utf8.ValidString(bootID) {
 		bootID = ""
 	}
 	b.mu.Lock()
@@ -136,13 +137,14 @@ func (b *StatusBoard) write(ctx context.Context, batch []status) error {
 	if err != nil {
 		return fmt.Errorf("statuses as JSON: %w", err)
 	}
-	err = b.db.InTx(ctx, func(tx *gorm.DB) error { return tx.Exec(updateStatuses, rows).Error })
+	err = b.db.InTx(ctx, func(tx *gorm.DB) error { return tx.Exec(updateStatuses, string(rows)).Error })
 	if err != nil {
 		return fmt.Errorf("update cabinets: %w", err)
 	}
 	return nil
 }
 
+// The text is a string because gorm spreads bytes after a parenthesis into a list.
 const updateStatuses = `UPDATE JSON_TABLE(CONVERT(? USING utf8mb4), '$[*]' COLUMNS (
     device_id BIGINT PATH '$.d', online INT PATH '$.o', boot_id VARCHAR(64) PATH '$.b', seen DATETIME(3) PATH '$.s')) n
   STRAIGHT_JOIN cabinets c ON c.device_id = n.device_id
