@@ -32,11 +32,16 @@ type Remembered struct {
 	client  *redis.Client
 	breaker *gobreaker.CircuitBreaker[[]redis.Cmder]
 	prefix  string
+	budget  time.Duration // for one group
 }
 
 // NewRemembered prepares a client for a Redis URL without connecting. The installation keeps
 // two databases that share a Redis from answering for each other.
 func NewRemembered(url, installation string, log *slog.Logger) (*Remembered, error) {
+	return newRemembered(url, installation, redisBudget, log)
+}
+
+func newRemembered(url, installation string, budget time.Duration, log *slog.Logger) (*Remembered, error) {
 	options, err := redis.ParseURL(url)
 	if err != nil {
 		// The cause may quote the URL, which may hold a password.
@@ -45,10 +50,17 @@ func NewRemembered(url, installation string, log *slog.Logger) (*Remembered, err
 	options.MaxRetries = -1
 	options.ContextTimeoutEnabled = true
 	options.DialTimeout = time.Second
-	options.ReadTimeout = redisBudget
-	options.WriteTimeout = redisBudget
+	options.ReadTimeout = budget
+	options.WriteTimeout = budget
 	options.DisableIdentity = true
-	breaker := gobreaker.NewCircuitBreaker[[]redis.Cmder](gobreaker.Settings{
+	return &Remembered{
+		client: redis.NewClient(options), breaker: newBreaker(log), prefix: "doortab:" + installation + ":receipt:", budget: budget,
+	}, nil
+}
+
+// newBreaker leaves Redis alone for a while after the first call that fails.
+func newBreaker(log *slog.Logger) *gobreaker.CircuitBreaker[[]redis.Cmder] {
+	return gobreaker.NewCircuitBreaker[[]redis.Cmder](gobreaker.Settings{
 		Name:        "redis",
 		Timeout:     redisRest,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= 1 },
@@ -61,7 +73,6 @@ func NewRemembered(url, installation string, log *slog.Logger) (*Remembered, err
 			}
 		},
 	})
-	return &Remembered{client: redis.NewClient(options), breaker: breaker, prefix: "doortab:" + installation + ":receipt:"}, nil
 }
 
 // Close ends the connections.
@@ -79,7 +90,7 @@ func (r *Remembered) key(k key) string {
 
 // pipeline runs commands within the budget, or not at all while Redis counts as down.
 func (r *Remembered) pipeline(ctx context.Context, commands func(redis.Pipeliner)) []redis.Cmder {
-	ctx, cancel := context.WithTimeout(ctx, redisBudget)
+	ctx, cancel := context.WithTimeout(ctx, r.budget)
 	defer cancel()
 	results, err := r.breaker.Execute(func() ([]redis.Cmder, error) {
 		results, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
