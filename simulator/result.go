@@ -38,8 +38,17 @@ func (r Result) String() string {
 		r.Published, r.Settled, r.Duplicates, r.Review, r.Lost, r.Doubled, r.Drift)
 }
 
-// WriteSummary writes what happened, every difference that is kept, and String as the last line.
+// WriteSummary writes WriteDetails and then String as the last line.
 func (r Result) WriteSummary(w io.Writer) error {
+	if err := r.WriteDetails(w); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, r.String())
+	return err
+}
+
+// WriteDetails writes how often each fault happened, and every difference that is kept.
+func (r Result) WriteDetails(w io.Writer) error {
 	for _, f := range Kinds() {
 		if _, err := fmt.Fprintf(w, "fault %-18s %d\n", f, r.Faults[f]); err != nil {
 			return err
@@ -53,6 +62,5 @@ func (r Result) WriteSummary(w io.Writer) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(w, r.String())
-	return err
+	return nil
 }

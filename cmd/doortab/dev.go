@@ -127,7 +127,7 @@ func (d *devCommand) work(ctx context.Context, c *console, log *slog.Logger, n *
 	if err != nil {
 		return result, err
 	}
-	return result, result.WriteSummary(c.out)
+	return result, result.WriteDetails(c.out)
 }
 
 // waitForEnd prints one status line a second until the time is over.

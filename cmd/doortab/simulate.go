@@ -62,6 +62,9 @@ func simulate(ctx context.Context, config simulator.Config) (simulator.Result, e
 		return simulator.Result{}, err
 	}
 	if err := fleet.Provision(ctx); err != nil {
+		if ctx.Err() != nil { // interrupted before the first shopper came
+			return simulator.Result{}, nil
+		}
 		return simulator.Result{}, err
 	}
 	return fleet.Run(ctx)
