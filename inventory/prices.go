@@ -8,9 +8,11 @@ import (
 )
 
 // Prices holds the price history of some products. Every product of the catalogue has one.
-type Prices map[int64][]priceFrom
+// They are in the order of time.
+type Prices map[int64][]Price
 
-type priceFrom struct {
+// Price is what a product costs from a moment on, until the next one.
+type Price struct {
 	ProductID  int64
 	ValidFrom  time.Time
 	PriceMinor int64
@@ -22,7 +24,7 @@ func ReadPrices(tx *gorm.DB, ids []int64) (Prices, error) {
 	if len(ids) == 0 {
 		return prices, nil
 	}
-	var rows []priceFrom
+	var rows []Price
 	err := tx.Raw(`SELECT product_id, valid_from, price_minor FROM product_prices
 		WHERE product_id IN ? ORDER BY product_id, valid_from`, ids).Scan(&rows).Error
 	if err != nil {
