@@ -34,7 +34,7 @@ func (c *deafConn) Write(p []byte) (int, error) {
 func (c *deafConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if c.deaf {
-		_ = c.Conn.Close()
+		_ = c.Close()
 		return 0, io.ErrUnexpectedEOF
 	}
 	return n, err
@@ -95,7 +95,8 @@ func TestALostAnswerToCommitChangesNothingForTheCaller(t *testing.T) {
 		t.Errorf("stock %v after one restock of 5", stock)
 	}
 	var prices int
-	if err := h.db.Read(t.Context()).Raw("SELECT COUNT(*) FROM product_prices WHERE product_id = 7").Scan(&prices).Error; err != nil || prices != 2 {
+	err := h.db.Read(t.Context()).Raw("SELECT COUNT(*) FROM product_prices WHERE product_id = 7").Scan(&prices).Error
+	if err != nil || prices != 2 {
 		t.Errorf("%d prices of product 7, %v", prices, err)
 	}
 	r := h.send(Admin, "POST", restocksOf7, `{"lines":[{"productId":7,"quantity":5}]}`, header{keyHeader: "k"})

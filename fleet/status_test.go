@@ -142,7 +142,8 @@ func TestTheStatusesOfAWholeFleetCostLittle(t *testing.T) {
 		}
 	}
 	var online int
-	if err := db.Read(t.Context()).Raw("SELECT COUNT(*) FROM cabinets WHERE online AND last_seen_at = ?", now).Scan(&online).Error; err != nil || online != cabinets {
+	err := db.Read(t.Context()).Raw("SELECT COUNT(*) FROM cabinets WHERE online AND last_seen_at = ?", now).Scan(&online).Error
+	if err != nil || online != cabinets {
 		t.Errorf("%d of %d are online, %v", online, cabinets, err)
 	}
 }

@@ -33,7 +33,9 @@ func fill(t *testing.T, db *database.DB) {
 		rows["order_lines"] = append(rows["order_lines"], []any{device, id, 1, "settlement", 7, 1, 1, 1, "{}"})
 		rows["reviews"] = append(rows["reviews"], []any{id, device, event, id, `["conflict"]`, `[{"productId":7,"quantity":1}]`, `[]`, status, at})
 		rows["discrepancies"] = append(rows["discrepancies"], []any{device, 7, i + 1, "shortfall", 1, event, at})
-		rows["dead_letters"] = append(rows["dead_letters"], []any{id, fmt.Appendf(nil, "%032d", i), "t", "x", 1, make([]byte, 32), "malformed", "d", 1, at, at})
+		rows["dead_letters"] = append(rows["dead_letters"], []any{
+			id, fmt.Appendf(nil, "%032d", i), "t", "x", 1, make([]byte, 32), "malformed", "d", 1, at, at,
+		})
 	}
 	for table, columns := range map[string][]string{
 		"settlements":   {"device_id", "close_event_id", "outcome", "digest", "order_id", "payload", "receipt", "received_at", "settled_at"},
@@ -83,6 +85,7 @@ func lists(ctx context.Context, db *database.DB) map[string]func(limit, pages in
 		"orders of a cabinet":        orders(settlement.Filter{DeviceID: 3}),
 		"orders of a user":           orders(settlement.Filter{UserID: 3}),
 		"orders of a time":           orders(settlement.Filter{From: from, To: to}),
+		"orders of all time":         orders(settlement.Filter{From: time.Unix(-1, 0), To: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}),
 		"orders of a cabinet's time": orders(settlement.Filter{DeviceID: 3, From: from, To: to}),
 		"reviews": walker(func(after *settlement.Review, limit int) ([]settlement.Review, error) {
 			var key settlement.ReviewKey
@@ -141,7 +144,8 @@ func TestListsReadOnlyWhatAPageNeeds(t *testing.T) {
 	const limit, pages = 10, 4
 	reads := func() (n int64) {
 		err := db.Read(t.Context()).Raw(`SELECT SUM(VARIABLE_VALUE) FROM ` + statusTable(t, db) + ` WHERE VARIABLE_NAME IN
-			('Handler_read_first', 'Handler_read_key', 'Handler_read_last', 'Handler_read_next', 'Handler_read_prev', 'Handler_read_rnd', 'Handler_read_rnd_next')`).
+			('Handler_read_first', 'Handler_read_key', 'Handler_read_last', 'Handler_read_next', 'Handler_read_prev',
+			'Handler_read_rnd', 'Handler_read_rnd_next')`).
 			Scan(&n).Error
 		if err != nil {
 			t.Fatal(err)
@@ -183,7 +187,7 @@ func TestListsGiveEachRowOnce(t *testing.T) {
 	for name, want := range map[string]int{
 		"settlements": many, "settlements of a cabinet": many / 10, "settlements of a time": 50, "settlements of both": 5,
 		"orders": many, "orders of a cabinet": many / 10, "orders of a user": many / 100, "orders of a time": 50,
-		"orders of a cabinet's time": 5, "reviews": many, "discrepancies": many, "dead letters": many,
+		"orders of a cabinet's time": 5, "orders of all time": many, "reviews": many, "discrepancies": many, "dead letters": many,
 	} {
 		got, err := lists(t.Context(), s.db)[name](333, many)
 		if err != nil || len(got) != want {

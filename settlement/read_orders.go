@@ -72,7 +72,7 @@ func lastID(to time.Time, before int64) int64 {
 	if before > 0 {
 		last = before - 1
 	}
-	if !to.IsZero() {
+	if !to.IsZero() && to.UnixMilli() < 1<<41 { // no id is later
 		last = min(last, max(to.UnixMilli(), 0)<<randomBits-1)
 	}
 	return last
