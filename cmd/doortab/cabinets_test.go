@@ -27,7 +27,7 @@ func sale(deviceID int64, id string, productID, quantity int64) []byte {
 
 func event(deviceID int64, id, items string) []byte {
 	return fmt.Appendf(nil, `{"closeEventId":%q,"deviceId":%d,"userId":42,"closedAt":%q,"items":%s}`,
-		id, deviceID, time.Now().UTC().Format(time.RFC3339Nano), items)
+		id, deviceID, time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), items)
 }
 
 // cabinets is one MQTT connection that speaks for cabinets and keeps the receipts it hears.

@@ -142,6 +142,7 @@ func (d *devCommand) waitForEnd(ctx context.Context, c *console, n *node) (simul
 	for {
 		select {
 		case <-ctx.Done():
+			n.drain(ctx)
 			return n.counts()
 		case err := <-n.failed:
 			return simulator.Result{}, err

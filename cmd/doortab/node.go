@@ -24,8 +24,12 @@ import (
 	"doortab/settlement"
 )
 
-// drainLimit is how long a stopping node waits for messages in hand and receipts on their way.
-const drainLimit = 8 * time.Second
+const (
+	// drainLimit is how long a stopping node waits for messages in hand and receipts on their way.
+	drainLimit = 6 * time.Second
+	// endLimit is how long it then waits for its parts: a database that hangs would hold them for longer.
+	endLimit = 2500 * time.Millisecond
+)
 
 // nodeConfig says what one serving process is made of.
 type nodeConfig struct {
@@ -167,16 +171,27 @@ func (n *node) ready(ctx context.Context) error {
 }
 
 // stop ends in the order that loses nothing: no more events, what is in hand settled and
-// answered, then everything else.
+// answered, then everything else. What a part that does not end has in hand is neither
+// acknowledged nor answered.
 func (n *node) stop(ctx context.Context) error {
+	n.drain(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
+	defer cancel()
+	settled, ended := n.intakeJobs.stop(ctx), n.otherJobs.stop(ctx)
+	if !settled || !ended {
+		n.log.Warn("Stopped while the database held work up; cabinets will send again what is not answered.")
+		return nil // closing would wait for the database too
+	}
+	return n.close()
+}
+
+// drain takes no more events and finishes those in hand. A second one does nothing.
+func (n *node) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
 	defer cancel()
 	if err := n.events.Drain(ctx); err != nil {
 		n.log.Warn("Stopped with messages in hand; their cabinets will send them again.", "error", err)
 	}
-	n.intakeJobs.stop()
-	n.otherJobs.stop()
-	return n.close()
 }
 
 func (n *node) close() error {
@@ -232,9 +247,20 @@ func (j *jobs) start(job func(context.Context)) {
 	j.wait.Go(func() { job(j.ctx) })
 }
 
-func (j *jobs) stop() {
+// stop tells all to end, and reports whether they did before ctx ended.
+func (j *jobs) stop(ctx context.Context) bool {
 	if j.cancel != nil {
 		j.cancel()
 	}
-	j.wait.Wait()
+	ended := make(chan struct{})
+	go func() {
+		j.wait.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -42,7 +42,7 @@ func start(t *testing.T, args ...string) *process {
 func startProgram(t *testing.T, program string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, cmd: exec.Command(program, args...), stdout: &output{}, stderr: &output{}, exited: make(chan struct{})}
-	p.cmd.Env = append(withoutSettings(os.Environ()), asProgram+"=1")
+	p.cmd.Env = append(withoutSettings(os.Environ()), asProgram+"=1", "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	p.cmd.WaitDelay = 5 * time.Second // a service that survives it must not hold its output open for ever
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
