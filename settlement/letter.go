@@ -59,7 +59,9 @@ func unknownCabinet(it *item) *letter {
 // identity mismatch is not answered (R10); neither is an internal error.
 func (b *batch) letter(it *item) {
 	l := it.letter
-	b.letters = append(b.letters, letterRow(&it.Delivery, l, b.id(), b.now))
+	if !it.retried {
+		b.letters = append(b.letters, letterRow(&it.Delivery, l, b.id(), b.now))
+	}
 	if l.closeEventID == "" || it.DeviceID == 0 || l.reason == LetterIdentityMismatch || l.reason == LetterInternal {
 		return
 	}
@@ -130,7 +132,9 @@ func (s *Service) RetryDeadLetter(ctx context.Context, id int64) (Answer, error)
 	if d.Size > len(d.Payload) {
 		return Answer{}, fmt.Errorf("retry dead letter %d: %w", id, ErrPayloadCut)
 	}
-	it := s.run(ctx, []Delivery{d})[0]
+	it := open(d)
+	it.retried = true
+	s.run(ctx, []*item{it})
 	switch {
 	case it.answer.Err != nil:
 		return it.answer, it.answer.Err

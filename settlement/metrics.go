@@ -47,6 +47,7 @@ func (m *metrics) count(it *item) {
 	switch receipt := it.answer.Receipt; {
 	case it.answer.Err != nil:
 		m.failures.Inc()
+	case it.letter != nil && it.retried:
 	case it.letter != nil:
 		m.letters.WithLabelValues(it.letter.reason).Inc()
 	case it.recalled:

@@ -22,6 +22,7 @@ type item struct {
 	key     key
 	digest  [32]byte
 	letter  *letter
+	retried bool   // lies among the dead letters already
 	planned []byte // the receipt that this run wants to keep
 	// sent holds the receipts that went to COMMIT before: where its answer was lost, the next
 	// run knows its own rows again by them.
@@ -40,7 +41,11 @@ type key struct {
 // answers each. Where the group fails for a reason that one of them causes, it is split until
 // that one stands alone: only its Answer then has an Err.
 func (s *Service) Settle(ctx context.Context, deliveries []Delivery) []Answer {
-	items := s.run(ctx, deliveries)
+	items := make([]*item, len(deliveries))
+	for i := range deliveries {
+		items[i] = open(deliveries[i])
+	}
+	s.run(ctx, items)
 	answers := make([]Answer, len(items))
 	for i, it := range items {
 		answers[i] = it.answer
@@ -48,16 +53,11 @@ func (s *Service) Settle(ctx context.Context, deliveries []Delivery) []Answer {
 	return answers
 }
 
-func (s *Service) run(ctx context.Context, deliveries []Delivery) []*item {
-	items := make([]*item, len(deliveries))
-	for i := range deliveries {
-		items[i] = open(deliveries[i])
-	}
+func (s *Service) run(ctx context.Context, items []*item) {
 	_ = s.settle(ctx, s.recall(ctx, items), inventory.Optimistic) // each answer has it
 	for _, it := range items {
 		s.metrics.count(it)
 	}
-	return items
 }
 
 // open decodes a delivery. An event that names another cabinet than its topic is never
@@ -181,7 +181,7 @@ func (s *Service) keep(tx *gorm.DB, items []*item, locking inventory.Locking) (*
 func (s *Service) committed(ctx context.Context, items []*item, kept *batch) {
 	s.remember(ctx, items)
 	for _, it := range items {
-		if it.letter != nil {
+		if it.letter != nil && !it.retried {
 			s.log.Warn("Message kept as a dead letter.", "reason", it.letter.reason, "topic", it.Topic, "detail", it.letter.detail)
 		}
 	}
