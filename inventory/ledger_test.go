@@ -217,7 +217,7 @@ func TestManyWriters(t *testing.T) {
 	var running sync.WaitGroup
 	for w := range writers {
 		running.Go(func() {
-			random := rand.New(rand.NewPCG(uint64(w), 7)) //nolint:gosec // a test's own order
+			random := rand.New(rand.NewPCG(uint64(w), 7))
 			for range rounds {
 				changes := []inventory.Change{brought(1, 1), brought(2, 1), brought(3, 1), brought(4, 1)}
 				random.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
@@ -240,7 +240,8 @@ func TestARestock(t *testing.T) {
 	t.Parallel()
 	db := databasetest.New(t)
 	for _, id := range []int64{7, 8} {
-		exec(t, db, `INSERT INTO products (product_id, sku, name, price_minor, created_at, updated_at) VALUES (?, ?, 'x', 1, NOW(3), NOW(3))`, id, fmt.Sprint(id))
+		exec(t, db, `INSERT INTO products (product_id, sku, name, price_minor, created_at, updated_at)
+			VALUES (?, ?, 'x', 1, NOW(3), NOW(3))`, id, fmt.Sprint(id))
 	}
 	request := inventory.RestockRequest{
 		DeviceID: 1001, RestockID: uuid.NewString(), Note: "morning", Actor: "ann",

@@ -96,7 +96,7 @@ func TestConflictsAreEndedByTheAttemptThatLocks(t *testing.T) {
 				switch attempt := s.metric("doortab_settle_attempts_total", "4"); {
 				case attempt == 0 && opening == nil:
 					// Whoever makes the row and takes it away again, as a rollback does, leaves none to lock.
-					tx.AddError(database.ErrConflict)
+					_ = tx.AddError(database.ErrConflict)
 				case attempt == 0:
 					other.restock(1001, 7, 1)
 				default:
