@@ -99,6 +99,14 @@ func TestOutcomes(t *testing.T) {
 		{"nothing taken by nobody", []string{items()}, kept{
 			Receipt: "empty [] 0", Settlement: []string{"empty"}, Stock: []string{untouched},
 		}},
+		{"nothing taken, and a wrong seq", []string{`"seq":"x"`, items()}, undecided("evidence_disagrees")},
+		{"a user that is none", []string{`"userId":"x"`, items(7, 2)}, twoSold(kept{
+			Receipt: "review [unattributed] 1000 7×2@500", Settlement: []string{"review"}, Order: []string{"review||1000"},
+			Reviews: []string{`["unattributed"]|[]`},
+		})},
+		{"a wrong time of opening", []string{`"userId":42,"openedAt":7`, items(7, 2)}, twoSold(kept{
+			Receipt: "settled [clock_skew] 1000 7×2@500", Settlement: []string{"settled"}, Order: []string{"open|42|1000"},
+		})},
 		{"no user", []string{items(7, 2)}, twoSold(kept{
 			Receipt: "review [unattributed] 1000 7×2@500", Settlement: []string{"review"}, Order: []string{"review||1000"},
 			Reviews: []string{`["unattributed"]|[]`},
