@@ -124,13 +124,6 @@ func (c *cabinets) publish(deviceID int64, payload []byte) {
 	}
 }
 
-// send queues an event.
-func (c *cabinets) send(deviceID int64, payload []byte) {
-	if err := c.client.Send(cabinet.DoorClosedTopic(deviceID), payload, nil); err != nil {
-		c.t.Error(err)
-	}
-}
-
 // receipt waits for the first receipt of an event.
 func (c *cabinets) receipt(deviceID int64, id string, within time.Duration) heard {
 	c.t.Helper()
@@ -180,6 +173,7 @@ type outbox struct {
 type posted struct {
 	payload  []byte
 	at, last time.Time
+	sending  bool // the broker doesn't have it yet
 }
 
 func newOutbox(c *cabinets, resend time.Duration) *outbox {
@@ -213,20 +207,33 @@ func (o *outbox) sendAgain(now time.Time) {
 		switch {
 		case len(o.heard(key)) > 0:
 			delete(o.waiting, key)
-		case now.Sub(p.last) >= o.resend:
+		case !p.sending && now.Sub(p.last) >= o.resend:
 			p.last = now
-			o.send(key.deviceID, p.payload)
+			o.send(key.deviceID, p)
 		}
+	}
+}
+
+// send is called with the lock held. An event waits in the client's queue once at most.
+func (o *outbox) send(deviceID int64, p *posted) {
+	p.sending = true
+	err := o.client.Send(cabinet.DoorClosedTopic(deviceID), p.payload, func(error) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		p.sending = false
+	})
+	if err != nil {
+		o.t.Error(err)
 	}
 }
 
 func (o *outbox) post(deviceID int64, id string, payload []byte) {
 	now := time.Now()
-	p := &posted{payload, now, now}
+	p := &posted{payload: payload, at: now, last: now}
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.waiting[eventKey{deviceID, id}], o.all[eventKey{deviceID, id}] = p, p
-	o.mu.Unlock()
-	o.send(deviceID, payload)
+	o.send(deviceID, p)
 }
 
 // load posts sales at a steady rate over so many cabinets until stop is called, which returns their number.

@@ -131,18 +131,48 @@ func TestDev(t *testing.T) {
 
 func TestDevInterrupted(t *testing.T) {
 	t.Parallel()
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		t.Run(signal.String(), func(t *testing.T) {
+	cases := []struct {
+		name   string
+		signal syscall.Signal
+		lines  int // printed before the signal
+	}{
+		{"as soon as it is ready", syscall.SIGINT, 1},
+		{"at work", syscall.SIGINT, 5},
+		{"terminated", syscall.SIGTERM, 5},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			d := dev(t)
-			eventually(t, 30*time.Second, "the fleet works", func() bool { return len(d.stdout.lines()) > 4 })
+			eventually(t, 30*time.Second, "the fleet works", func() bool { return len(d.stdout.lines()) >= c.lines })
 			began := time.Now()
-			d.signal(signal)
+			d.signal(c.signal)
 			s := d.summary(0)
 			t.Logf("ended in %s: %+v", time.Since(began).Round(time.Millisecond), s)
 			d.nothingLeft()
 		})
 	}
+}
+
+func TestDevInterruptedAtItsStart(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "data")
+	d := &devRun{process: start(t, "dev", "--data-dir="+folder)}
+	eventually(t, startLimit, "it starts MariaDB", func() bool {
+		_, err := os.Stat(filepath.Join(folder, "mariadb.log"))
+		return err == nil
+	})
+	d.signal(syscall.SIGINT)
+	if status := d.status(time.Minute); status != 1 || len(d.stdout.lines()) > 0 {
+		t.Errorf("status %d, %q; want 1 and nothing on standard output", status, d.stdout)
+	}
+	d.ready.DSN = "root@unix(" + folder + "/mariadb/mariadb.sock)/doortab"
+	if left := d.services(); len(left) != 0 {
+		t.Errorf("processes %v are left", left)
+	}
+	t.Logf("it said %q", d.stderr)
+	again := dev(t, "--data-dir="+folder, "--duration=1s")
+	again.summary(0)
 }
 
 func TestDevKilledLeavesNothing(t *testing.T) {

@@ -17,10 +17,21 @@ import (
 )
 
 // R2: what isn't committed isn't acknowledged, and the broker's window holds back the rest.
-func TestDatabaseStoppedUnderLoad(t *testing.T) {
+func TestDatabaseOutageUnderLoad(t *testing.T) {
 	t.Parallel()
+	t.Run("stopped", func(t *testing.T) {
+		t.Parallel()
+		outage(t, func(m *services.MariaDB) error { return m.Stop(t.Context()) },
+			func(m *services.MariaDB) error { return m.Start(t.Context()) })
+	})
+	t.Run("hanging", func(t *testing.T) {
+		t.Parallel()
+		outage(t, (*services.MariaDB).Pause, (*services.MariaDB).Continue)
+	})
+}
+
+func outage(t *testing.T, begin, end func(*services.MariaDB) error) {
 	const devices, mostMiB = 50, 256
-	outage := short(20*time.Second, 4*time.Second)
 	program := build(t)
 	server := servicestest.Start(t, services.Options{MariaDB: servicestest.Small()}).MariaDB
 	in, broker := newInstallationOn(t, server, devices), mosquitto(t)
@@ -33,39 +44,43 @@ func TestDatabaseStoppedUnderLoad(t *testing.T) {
 	if acks.Load() == 0 {
 		t.Fatal("nothing was acknowledged, although events were settled")
 	}
-
-	if err := server.Stop(t.Context()); err != nil {
+	if err := begin(server); err != nil {
 		t.Fatal(err)
 	}
-	during(t, 500*time.Millisecond) // what was committed before is acknowledged now
-	acknowledged, answered := acks.Load(), box.answered()
-	during(t, outage)
-	if more := acks.Load() - acknowledged; more != 0 {
-		t.Errorf("%d messages were acknowledged without a database", more)
-	}
-	if more := box.answered() - answered; more != 0 {
-		t.Errorf("%d receipts came without a database", more)
-	}
-	if status := in.client.status(s.http + "/readyz"); status != 503 {
-		t.Errorf("/readyz says %d without a database, want 503", status)
-	}
-	if status := in.client.status(s.http + "/healthz"); status != 200 {
-		t.Errorf("/healthz says %d without a database, want 200", status)
-	}
-
-	if err := server.Start(t.Context()); err != nil {
+	nothingHappens(in, s, box, &acks)
+	if err := end(server); err != nil {
 		t.Fatal(err)
 	}
 	events := stop()
 	began := time.Now()
 	box.drain(time.Minute)
+	peak := peakMiB(t, s.cmd.Process.Pid)
 	t.Logf("%d events; all settled %s after the database was back; most memory %d MiB",
-		events, time.Since(began).Round(time.Millisecond), peakMiB(t, s.cmd.Process.Pid))
-	if peak := peakMiB(t, s.cmd.Process.Pid); peak > mostMiB && !testing.Short() {
+		events, time.Since(began).Round(time.Millisecond), peak)
+	if peak > mostMiB && !testing.Short() {
 		t.Errorf("serve took %d MiB, at most %d are allowed", peak, mostMiB)
 	}
 	box.consistent()
 	in.settledOnce(events)
+}
+
+// nothingHappens watches acknowledgements and receipts while there is no database.
+func nothingHappens(in *installation, s *server, box *outbox, acks *atomic.Int64) {
+	in.t.Helper()
+	during(in.t, 500*time.Millisecond) // what was committed before is acknowledged now
+	acknowledged, answered := acks.Load(), box.answered()
+	during(in.t, short(20*time.Second, 4*time.Second))
+	if more := acks.Load() - acknowledged; more != 0 {
+		in.t.Errorf("%d messages were acknowledged without a database", more)
+	}
+	if more := box.answered() - answered; more != 0 {
+		in.t.Errorf("%d receipts came without a database", more)
+	}
+	for path, want := range map[string]int{"/readyz": 503, "/healthz": 200} {
+		if status := in.client.status(s.http + path); status != want {
+			in.t.Errorf("%s says %d without a database, want %d", path, status, want)
+		}
+	}
 }
 
 // build makes the program as users have it, with the flags of `make build`: the race detector multiplies its memory.
