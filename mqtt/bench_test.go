@@ -2,18 +2,16 @@ package mqtt_test
 
 import (
 	"fmt"
-	"log/slog"
-	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	paho "github.com/eclipse/paho.mqtt.golang"
+	"golang.org/x/sync/errgroup"
 
 	"doortab/mqtt"
+	"doortab/services"
 	"doortab/services/servicestest"
 )
 
@@ -87,12 +85,16 @@ func BenchmarkSend(b *testing.B) {
 // BenchmarkFleetStatus is what a reconnect of the status client costs when 100,000 cabinets have a status kept.
 func BenchmarkFleetStatus(b *testing.B) {
 	const cabinets = 100_000
-	for _, name := range []string{"embedded", "mosquitto"} {
+	for _, name := range []string{"embedded", "mosquitto", "mosquitto with max_queued_messages 0"} {
 		r := &rig{name: "mosquitto", root: newRoot()}
-		if name == "embedded" {
+		switch name {
+		case "embedded":
 			r = embedded(b, nil)
-		} else {
+		case "mosquitto":
 			r.url = servicestest.Mosquitto(b).URL()
+		default:
+			unlimited := services.Options{Mosquitto: &services.MosquittoOptions{Lines: []string{"max_queued_messages 0"}}}
+			r.url = servicestest.Start(b, unlimited).Mosquitto.URL()
 		}
 		keepStatuses(b, r, cabinets)
 		for qos := range byte(2) {
@@ -109,40 +111,37 @@ func BenchmarkFleetStatus(b *testing.B) {
 
 func keepStatuses(b *testing.B, r *rig, n int) {
 	b.Helper()
-	var last paho.Token
-	cfg := r.worker("seed", func(*mqtt.Message) bool { return true })
-	cfg.SendQueue = n
-	client := run(b, cfg)
-	_ = last
+	client := run(b, r.worker("seed", func(*mqtt.Message) bool { return true }))
+	var group errgroup.Group
+	group.SetLimit(32)
 	for i := range n {
-		check(b, client.Publish(b.Context(), r.topic(strconv.Itoa(i), "status"), []byte(`{"online":true,"bootId":"7f3a"}`), 0, true))
+		group.Go(func() error {
+			return client.Publish(b.Context(), r.topic(strconv.Itoa(i), "status"), []byte(`{"online":true,"bootId":"7f3a"}`), 1, true)
+		})
 	}
+	check(b, group.Wait())
 }
 
-// readStatuses counts until a second passes without one.
-func readStatuses(b *testing.B, r *rig, qos byte, most int64) (int64, time.Duration) {
+// readStatuses counts until all are there or five seconds pass without one.
+func readStatuses(b *testing.B, r *rig, qos byte, all int) (seen int, took time.Duration) {
 	b.Helper()
-	var seen atomic.Int64
-	begin, last := time.Now(), time.Now()
+	arrived := make(chan struct{}, all)
 	cfg := r.worker("status", nil)
 	cfg.Subscriptions = []mqtt.Subscription{{Filter: r.root + "/+/status", QoS: qos, Handle: func(m *mqtt.Message) bool {
-		seen.Add(1)
+		arrived <- struct{}{}
 		m.Ack()
 		return true
 	}}}
-	cfg.Logger = slog.New(slog.DiscardHandler)
+	begin := time.Now()
 	_, stop := start(b, cfg)
 	defer stop()
-	count := int64(0)
-	for seen.Load() < most && time.Since(last) < time.Second {
-		if now := seen.Load(); now != count {
-			count, last = now, time.Now()
+	for seen < all {
+		select {
+		case <-arrived:
+			seen, took = seen+1, time.Since(begin)
+		case <-time.After(5 * time.Second):
+			return seen, took
 		}
-		runtime.Gosched()
-		time.Sleep(time.Millisecond)
 	}
-	if os.Getenv("DEBUG") != "" {
-		b.Logf("rss")
-	}
-	return seen.Load(), last.Sub(begin)
+	return seen, took
 }

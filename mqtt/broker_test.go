@@ -177,7 +177,7 @@ func TestFullWindowLeavesMessagesToTheirSender(t *testing.T) {
 	const window = 10
 	for name, change := range map[string]func(*mqtt.BrokerConfig){
 		"by number": func(c *mqtt.BrokerConfig) { c.Window = window },
-		"by bytes":  func(c *mqtt.BrokerConfig) { c.WindowBytes = window*1000 + 999 },
+		"by bytes":  func(c *mqtt.BrokerConfig) { c.WindowBytes = window*1000 + 500 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -196,7 +196,7 @@ func TestFullWindowLeavesMessagesToTheirSender(t *testing.T) {
 			}
 			eventually(t, "there is room again", func() bool {
 				// It is nobody's, but needs room too.
-				return c.Publish(r.topic("1001", "door"), 1, false, "x").WaitTimeout(50 * time.Millisecond)
+				return c.Publish(r.topic("1001", "door"), 1, false, payload).WaitTimeout(50 * time.Millisecond)
 			})
 			c.publish(r.topic("1001", "door-closed"), payload)
 			await(t, got).Ack()
@@ -243,6 +243,29 @@ func TestStatusesOfAFleetReachTheWorkerWhole(t *testing.T) {
 	if d := client.Stats().Dropped + r.broker.Stats().Dropped; d != 0 {
 		t.Errorf("%d dropped", d)
 	}
+}
+
+// What is still to be delivered to a worker that is gone must hold up nobody.
+func TestWorkerThatLeavesAmidDeliveryIsForgotten(t *testing.T) {
+	t.Parallel()
+	r := embedded(t, nil)
+	seed := run(t, mqtt.Config{Dial: r.dial, ClientID: "seed", Logger: slog.New(slog.DiscardHandler)})
+	for i := range 3000 {
+		check(t, seed.Publish(t.Context(), r.topic(fmt.Sprint(i), "status"), []byte("online"), 0, true))
+	}
+	conn, err := r.dial(t.Context())
+	check(t, err)
+	for _, packet := range [][]byte{
+		{0x10, 13, 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 60, 0, 1, 'x'},
+		append(append([]byte{0x82, byte(len(r.root) + 14), 0, 1, 0, byte(len(r.root) + 9)}, r.root+"/+/status"...), 0),
+	} {
+		_, err := conn.Write(packet)
+		check(t, err)
+		_, err = io.ReadFull(conn, make([]byte, 4)) // CONNACK, and the beginning of SUBACK
+		check(t, err)
+	}
+	check(t, conn.Close())
+	eventually(t, "the broker has let it go", func() bool { return r.broker.Stats().Clients == 1 })
 }
 
 func TestBrokerDoesNotWaitForSilentOrSlowPeers(t *testing.T) {

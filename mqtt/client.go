@@ -34,7 +34,9 @@ type Client struct {
 	stopOnce     sync.Once
 	done         chan struct{}
 	sending      sending
-	count        counters
+	// tasks may outlive the connection they served by moments; Run waits for them.
+	tasks sync.WaitGroup
+	count counters
 
 	mu       sync.Mutex
 	link     *link
@@ -83,6 +85,7 @@ func (c *Client) Run(ctx context.Context) error {
 		return errors.New("mqtt: this client has run already: make a new one")
 	}
 	defer close(c.done)
+	defer c.tasks.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	endSending := c.startSenders(ctx)

@@ -3,4 +3,21 @@
 //
 // The package does not know what a message means. Topics, who may use them and what becomes of a payload come in as
 // functions.
+//
+// # Acknowledging
+//
+// A Client acknowledges a message only when its holder says so, in order of arrival, stepping past deferred ones. Sessions
+// are clean: what a worker leaves unacknowledged is gone with its connection, and comes again from the cabinet's outbox
+// (R2). A handler without room refuses a message; the client keeps it, within Window, and offers it again. The broker's own
+// window is thus the back-pressure: 20 messages on Mosquitto, BrokerConfig.Window on the embedded broker, which beyond that
+// neither passes on nor acknowledges.
+//
+// # Statuses of a whole fleet
+//
+// Kept messages of 100,000 cabinets arrive with each subscription. Give them a Client of their own, so that they can't
+// delay door-closed events, with QoS 0 and a handler that only notes the last one of each device. Measured on Mosquitto
+// 2.0.11 with 100,000 of them: with QoS 1 its stock max_queued_messages of 1000 lets 1,020 through and drops the rest
+// without a word; with QoS 0 95 to 100 % arrive within a second, fewer the slower they are read; with max_queued_messages 0
+// all arrive with either. The embedded broker delivers all of them with QoS 0, and 50,000 with QoS 1. A status that was
+// missed is put right by the cabinet's next.
 package mqtt

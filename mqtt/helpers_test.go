@@ -110,16 +110,17 @@ func serve(t testing.TB, cfg mqtt.BrokerConfig) *mqtt.Broker {
 }
 
 func mortalEmbedded(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{name: "embedded", root: newRoot()}
 	var current atomic.Pointer[mqtt.Broker]
-	cfg := testRules()
-	current.Store(serve(t, cfg))
-	cfg.Listen = current.Load().Addr().String()
-	return &rig{
-		name: "embedded", root: newRoot(), url: "tcp://" + cfg.Listen,
-		dial:   func(ctx context.Context) (net.Conn, error) { return current.Load().Dial(ctx) },
-		kill:   func() { current.Load().Close() },
-		revive: func() { current.Store(serve(t, cfg)) },
+	r.dial = func(ctx context.Context) (net.Conn, error) { return current.Load().Dial(ctx) }
+	r.kill = func() { current.Load().Close() }
+	r.revive = func() {
+		current.Store(serve(t, testRules()))
+		r.url = "tcp://" + current.Load().Addr().String()
 	}
+	r.revive()
+	return r
 }
 
 func (r *rig) topic(device, kind string) string { return r.root + "/" + device + "/" + kind }

@@ -17,7 +17,7 @@ import (
 const refused = 0x80
 
 // handOver bounds how long paho may take to accept a packet, which it does at once unless the connection is ending.
-const handOver = 2 * time.Second
+const handOver = 5 * time.Second
 
 var errWindow = errors.New("more messages arrived than the window holds: lower the broker's window or raise Config.Window")
 
@@ -38,6 +38,7 @@ type link struct {
 	retry  chan struct{}
 	lost   chan error
 	ended  chan struct{}
+	out    chan publication
 	tasks  sync.WaitGroup
 
 	mu       sync.Mutex
@@ -57,6 +58,7 @@ func openLink(ctx context.Context, c *Client, subscriptions []Subscription) (*li
 	l := &link{
 		client: c, conn: timed, routes: newRoutes(subscriptions),
 		retry: make(chan struct{}, 1), lost: make(chan error, 1), ended: make(chan struct{}),
+		out: make(chan publication),
 	}
 	timed.failed = l.fail // paho keeps a connection that was closed on this side
 	l.acks = newAckQueue(c.cfg.Window, l.acked)
@@ -67,6 +69,7 @@ func openLink(ctx context.Context, c *Client, subscriptions []Subscription) (*li
 	}
 	l.tasks.Go(func() { l.acks.run(l.ended) })
 	l.tasks.Go(l.offerParked)
+	c.tasks.Go(l.hand)
 	if err := l.subscribe(ctx); err != nil {
 		l.close()
 		return nil, err
@@ -252,18 +255,61 @@ func (l *link) stopIntake(ctx context.Context) error {
 	return await(ctx, l.wire.Unsubscribe(filters...), l.client.cfg.Timeout)
 }
 
-// publish sends one message and for QoS 1 waits for its PUBACK.
+// publication is a message on its way to paho, and where its token goes.
+type publication struct {
+	topic   string
+	payload []byte
+	qos     byte
+	retain  bool
+	token   chan paho.Token
+}
+
+// hand gives messages to paho one by one. paho may sit on one for up to handOver when the connection ends at that moment;
+// then this task alone waits, not those who publish.
+func (l *link) hand() {
+	for {
+		select {
+		case <-l.ended:
+			return
+		case p := <-l.out:
+			p.token <- l.wire.Publish(p.topic, p.qos, p.retain, p.payload)
+		}
+	}
+}
+
+// publish sends one message and for QoS 1 waits for its PUBACK. It watches for the end of the link too, since a token that
+// paho makes while disconnecting never completes.
 func (l *link) publish(ctx context.Context, topic string, payload []byte, qos byte, retain bool) error {
-	token := l.wire.Publish(topic, qos, retain, payload)
+	ctx, cancel := context.WithTimeoutCause(ctx, l.client.cfg.Timeout, errTimeout)
+	defer cancel()
+	p := publication{topic, payload, qos, retain, make(chan paho.Token, 1)}
 	select {
-	case <-l.ended: // a token that paho made while disconnecting never completes
+	case l.out <- p:
+	case <-l.ended:
 		return ErrNotConnected
-	case <-token.Done():
-		return token.Error()
-	case <-time.After(l.client.cfg.Timeout):
-		return errTimeout
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
+	}
+	token, err := untilEnd(ctx, l, p.token)
+	if err != nil {
+		return err
+	}
+	if _, err := untilEnd(ctx, l, token.Done()); err != nil {
+		return err
+	}
+	return token.Error()
+}
+
+// untilEnd receives from c unless the link or ctx ends first.
+func untilEnd[T any](ctx context.Context, l *link, c <-chan T) (T, error) {
+	var zero T
+	select {
+	case v := <-c:
+		return v, nil
+	case <-l.ended:
+		return zero, ErrNotConnected
+	case <-ctx.Done():
+		return zero, context.Cause(ctx)
 	}
 }
 

@@ -1,8 +1,6 @@
 package mqtt
 
 import (
-	"context"
-	"log/slog"
 	"time"
 
 	mochi "github.com/mochi-mqtt/server/v2"
@@ -11,6 +9,9 @@ import (
 
 // maxInflight is the most messages that a cabinet may leave unacknowledged before further ones to it are dropped.
 const maxInflight = 256
+
+// maxLocalInflight is the same for a client of this process. Only kept messages, which nobody admits, can come near it.
+const maxLocalInflight = 50_000
 
 // rules is where the broker asks who may do what.
 type rules struct {
@@ -190,11 +191,9 @@ func (r *rules) OnACLCheck(cl *mochi.Client, _ string, write bool) bool {
 	if write || s == nil || s.subscribing.Load() {
 		return true
 	}
-	room := false
-	if s.local {
-		room = s.pace()
-	} else {
-		room = cl.State.Inflight.Len() < maxInflight
+	room := cl.State.Inflight.Len() < maxInflight
+	if s.local { // the server drops what finds no packet id, and would not tell
+		room = cl.State.Inflight.Len() < maxLocalInflight && s.pace()
 	}
 	if !room {
 		r.broker.count.dropped.Add(1)
@@ -225,34 +224,3 @@ func (r *rules) OnClientExpired(cl *mochi.Client) {
 	cl.ClearInflights()
 	r.broker.server.UnsubscribeClient(cl)
 }
-
-// quiet passes the server's log on as debug lines, its errors as warnings, and never a packet, which may hold a secret.
-type quiet struct{ to slog.Handler }
-
-func (quiet) level(l slog.Level) slog.Level {
-	if l >= slog.LevelError {
-		return slog.LevelWarn
-	}
-	return slog.LevelDebug
-}
-
-// Enabled implements slog.Handler.
-func (q quiet) Enabled(ctx context.Context, l slog.Level) bool { return q.to.Enabled(ctx, q.level(l)) }
-
-// Handle implements slog.Handler.
-func (q quiet) Handle(ctx context.Context, r slog.Record) error {
-	out := slog.NewRecord(r.Time, q.level(r.Level), "MQTT broker: "+r.Message, r.PC)
-	r.Attrs(func(a slog.Attr) bool {
-		if a.Key != "pk" && a.Key != "packet" && a.Key != "will" {
-			out.AddAttrs(a)
-		}
-		return true
-	})
-	return q.to.Handle(ctx, out)
-}
-
-// WithAttrs implements slog.Handler.
-func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.to.WithAttrs(attrs)} }
-
-// WithGroup implements slog.Handler.
-func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.to.WithGroup(name)} }

@@ -1,26 +1,22 @@
 package mqtt
 
 import (
-	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-const (
-	// maxConnect is the most bytes of a CONNECT packet, read before anybody is authenticated.
-	maxConnect = 16 << 10
-	// maxHandshakes is the most connections without a user at one moment; further ones wait in the kernel.
-	maxHandshakes = 1024
-	// brokerWriteTimeout ends a connection whose peer does not read: the broker's publisher waits for it meanwhile.
-	brokerWriteTimeout = 5 * time.Second
-)
+// brokerWriteTimeout ends a connection whose peer does not read: the broker's publisher waits for it meanwhile.
+const brokerWriteTimeout = 5 * time.Second
 
 // session is one connection at the broker, and what the rules must remember about it.
 type session struct {
 	*timedConn
 	local bool
+	// shut is closed with the connection.
+	shut     chan struct{}
+	shutOnce sync.Once
 	// gone is closed when the broker has finished with the connection, its last will included.
 	gone chan struct{}
 	// welcome is called once, when the user is known or the connection over.
@@ -41,8 +37,9 @@ type session struct {
 func newSession(c net.Conn, local bool) *session {
 	s := &session{
 		timedConn: newTimedConn(c, 16, brokerWriteTimeout), local: local,
-		gone: make(chan struct{}), welcome: func() {},
+		shut: make(chan struct{}), gone: make(chan struct{}), welcome: func() {},
 	}
+	s.failed = func(error) { s.markShut() }
 	if local {
 		s.slots = make(chan struct{}, pendingWrites/2)
 		s.inflight = make(map[uint16]int)
@@ -55,6 +52,14 @@ func (s *session) kind() string {
 		return "local"
 	}
 	return "tcp"
+}
+
+func (s *session) markShut() { s.shutOnce.Do(func() { close(s.shut) }) }
+
+// Close ends the connection, and with it every wait for it.
+func (s *session) Close() error {
+	s.markShut()
+	return s.timedConn.Close()
 }
 
 // SetDeadline moves the deadline for reading alone: each write has its own.
@@ -116,9 +121,11 @@ func (s *session) end(window *admission) {
 }
 
 // pace waits until fewer packets than the broker's queue holds wait for a local client, since the broker drops what does
-// not fit; false means that the client does not read.
+// not fit. A client that does not read is disconnected.
 func (s *session) pace() bool {
 	select {
+	case <-s.shut:
+		return false
 	case s.slots <- struct{}{}:
 		return true
 	default:
@@ -128,8 +135,9 @@ func (s *session) pace() bool {
 	select {
 	case s.slots <- struct{}{}:
 		return true
-	case <-s.gone:
+	case <-s.shut:
 	case <-timer.C:
+		_ = s.Close()
 	}
 	return false
 }
@@ -172,76 +180,4 @@ func (a *admission) free(size int) {
 	a.messages++
 	a.bytes += size
 	a.mu.Unlock()
-}
-
-// accept takes connections until the broker closes. Errors such as too many open files pass; the loop waits and goes on.
-func (b *Broker) accept() error {
-	handshakes := make(chan struct{}, maxHandshakes)
-	pause := backoff{least: 5 * time.Millisecond, most: time.Second}
-	for {
-		select {
-		case handshakes <- struct{}{}:
-		case <-b.closing:
-			return nil
-		}
-		conn, err := b.listener.Accept()
-		if err == nil {
-			pause.reset()
-			b.greet(conn, sync.OnceFunc(func() { <-handshakes }))
-			continue
-		}
-		<-handshakes
-		if errors.Is(err, net.ErrClosed) {
-			return b.closedListener(err)
-		}
-		b.log.Warn("Accepting an MQTT connection failed; trying again", "error", err)
-		select {
-		case <-time.After(pause.next()):
-		case <-b.closing:
-			return nil
-		}
-	}
-}
-
-func (b *Broker) closedListener(err error) error {
-	select {
-	case <-b.closing:
-		return nil
-	default:
-		return err
-	}
-}
-
-// greet serves a connection; welcome is called once its user is known or it is over.
-func (b *Broker) greet(conn net.Conn, welcome func()) {
-	s := newSession(conn, false)
-	s.welcome = welcome
-	if !b.spawn(func() { b.attend(s) }) {
-		_ = conn.Close()
-		welcome()
-	}
-}
-
-// opensWell says whether the first packet (MQTT 3.1.1, 2.2 and 3.1) comes in time and is a CONNECT of reasonable size. It
-// consumes nothing, and the deadline for the packet stands until the connection is authenticated.
-func (s *session) opensWell(limit time.Duration) bool {
-	if s.SetReadDeadline(time.Now().Add(limit)) != nil {
-		return false
-	}
-	first, err := s.reader.Peek(1)
-	if err != nil || first[0] != 0x10 {
-		return false
-	}
-	length := 0
-	for i := range 3 { // three bytes hold up to 2 MiB
-		head, err := s.reader.Peek(i + 2)
-		if err != nil {
-			return false
-		}
-		length |= int(head[i+1]&0x7f) << (7 * i)
-		if head[i+1]&0x80 == 0 {
-			return length <= maxConnect
-		}
-	}
-	return false
 }

@@ -1,0 +1,87 @@
+package mqtt
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// maxConnect is the most bytes of a CONNECT packet, read before anybody is authenticated.
+	maxConnect = 16 << 10
+	// maxHandshakes is the most connections without a user at one moment; further ones wait in the kernel.
+	maxHandshakes = 1024
+)
+
+// accept takes connections until the broker closes. Errors such as too many open files pass; the loop waits and goes on.
+func (b *Broker) accept() error {
+	handshakes := make(chan struct{}, maxHandshakes)
+	pause := backoff{least: 5 * time.Millisecond, most: time.Second}
+	for {
+		select {
+		case handshakes <- struct{}{}:
+		case <-b.closing:
+			return nil
+		}
+		conn, err := b.listener.Accept()
+		if err == nil {
+			pause.reset()
+			b.greet(conn, sync.OnceFunc(func() { <-handshakes }))
+			continue
+		}
+		<-handshakes
+		if errors.Is(err, net.ErrClosed) {
+			return b.closedListener(err)
+		}
+		b.log.Warn("Accepting an MQTT connection failed; trying again", "error", err)
+		select {
+		case <-time.After(pause.next()):
+		case <-b.closing:
+			return nil
+		}
+	}
+}
+
+func (b *Broker) closedListener(err error) error {
+	select {
+	case <-b.closing:
+		return nil
+	default:
+		return err
+	}
+}
+
+// greet serves a connection; welcome is called once its user is known or it is over.
+func (b *Broker) greet(conn net.Conn, welcome func()) {
+	s := newSession(conn, false)
+	s.welcome = welcome
+	if !b.spawn(func() { b.attend(s) }) {
+		_ = conn.Close()
+		welcome()
+	}
+}
+
+// opensWell says whether the first packet (MQTT 3.1.1, 2.2 and 3.1) comes in time and is a CONNECT of reasonable size. It
+// consumes nothing, and the deadline for the packet stands until the connection is authenticated.
+func (s *session) opensWell(limit time.Duration) bool {
+	if s.SetReadDeadline(time.Now().Add(limit)) != nil {
+		return false
+	}
+	first, err := s.reader.Peek(1)
+	if err != nil || first[0] != 0x10 {
+		return false
+	}
+	length := 0
+	for i := range 3 { // three bytes hold up to 2 MiB
+		head, err := s.reader.Peek(i + 2)
+		if err != nil {
+			return false
+		}
+		length |= int(head[i+1]&0x7f) << (7 * i)
+		if head[i+1]&0x80 == 0 {
+			return length <= maxConnect
+		}
+	}
+	return false
+}
