@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/sony/gobreaker/v2"
 
 	"doortab/cabinet"
@@ -50,9 +51,11 @@ func newRemembered(url, installation string, budget time.Duration, log *slog.Log
 	options.MaxRetries = -1
 	options.ContextTimeoutEnabled = true
 	options.DialTimeout = time.Second
+	options.DialerRetries = 1
 	options.ReadTimeout = budget
 	options.WriteTimeout = budget
 	options.DisableIdentity = true
+	logging.Disable() // what it logs of its own accord is also returned
 	return &Remembered{
 		client: redis.NewClient(options), breaker: newBreaker(log), prefix: "doortab:" + installation + ":receipt:", budget: budget,
 	}, nil

@@ -233,19 +233,3 @@ func within(t *testing.T, limit time.Duration, what string, do func()) {
 		t.Fatalf("%s takes longer than %v", what, limit)
 	}
 }
-
-// eventually polls a condition that another process makes true. InnoDB shows who waits for
-// whom as of the last time that nobody asked for 100 ms.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(120 * time.Millisecond)
-	defer ticker.Stop()
-	deadline := time.After(30 * time.Second)
-	for !condition() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited in vain: %s", what)
-		case <-ticker.C:
-		}
-	}
-}
