@@ -5,17 +5,13 @@ import (
 
 	"doortab/audit"
 	"doortab/database"
-	"doortab/migrations"
 )
 
 type auditCommand struct{ databaseFlags }
 
 // Run is called by the command line.
 func (a *auditCommand) Run(ctx context.Context, c *console) error {
-	return a.with(c, func(db *database.DB) error {
-		if err := migrations.Check(ctx, db); err != nil {
-			return err
-		}
+	return a.withSchema(ctx, c, func(db *database.DB) error {
 		report, err := audit.Run(ctx, db)
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 
 // withSchema runs a command on a database that this program can work on.
 func (f *databaseFlags) withSchema(ctx context.Context, c *console, do func(*database.DB) error) error {
-	return f.with(c, func(db *database.DB) error {
+	return f.with(ctx, c, func(db *database.DB) error {
 		if err := migrations.Check(ctx, db); err != nil {
 			return err
 		}
@@ -85,6 +85,9 @@ type lettersList struct {
 
 // Run is called by the command line.
 func (l *lettersList) Run(ctx context.Context, c *console) error {
+	if l.Limit < 1 {
+		return fmt.Errorf("--limit=%d: give 1 or more", l.Limit)
+	}
 	return l.withSchema(ctx, c, func(db *database.DB) error {
 		letters, err := settlement.ListDeadLetters(ctx, db, 0, l.Limit)
 		if err != nil {

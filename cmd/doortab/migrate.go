@@ -17,7 +17,7 @@ type migrateUp struct{ databaseFlags }
 
 // Run is called by the command line.
 func (m *migrateUp) Run(ctx context.Context, c *console) error {
-	return m.with(c, func(db *database.DB) error {
+	return m.with(ctx, c, func(db *database.DB) error {
 		applied, err := migrations.Up(ctx, db)
 		for _, version := range applied {
 			c.printf("applied %d\n", version)
@@ -33,7 +33,7 @@ type migrateDown struct{ databaseFlags }
 
 // Run is called by the command line.
 func (m *migrateDown) Run(ctx context.Context, c *console) error {
-	return m.with(c, func(db *database.DB) error {
+	return m.with(ctx, c, func(db *database.DB) error {
 		version, err := migrations.Down(ctx, db)
 		switch {
 		case err != nil:
@@ -51,7 +51,7 @@ type migrateStatus struct{ databaseFlags }
 
 // Run is called by the command line.
 func (m *migrateStatus) Run(ctx context.Context, c *console) error {
-	return m.with(c, func(db *database.DB) error {
+	return m.with(ctx, c, func(db *database.DB) error {
 		list, err := migrations.List(ctx, db)
 		for _, s := range list {
 			state := "pending"
@@ -65,12 +65,14 @@ func (m *migrateStatus) Run(ctx context.Context, c *console) error {
 }
 
 // with runs a command on the database and closes it.
-func (f *databaseFlags) with(c *console, do func(*database.DB) error) error {
+func (f *databaseFlags) with(ctx context.Context, c *console, do func(*database.DB) error) error {
 	db, err := f.open(f.logger(c))
 	if err != nil {
 		return err
 	}
-	err = do(db)
+	if err = db.Ping(ctx); err == nil {
+		err = do(db)
+	}
 	if closing := db.Close(); err == nil {
 		err = closing
 	}

@@ -35,11 +35,11 @@ const (
 type nodeConfig struct {
 	DatabaseDSN  string `name:"database-dsn" placeholder:"DSN" help:"MySQL or MariaDB: user:password@tcp(host:port)/schema."`
 	DatabasePool int    `default:"16" help:"Connections to the database."`
-	RedisURL     string `name:"redis-url" placeholder:"URL" help:"Redis: redis://[:password@]host:port/0. Without it everything works from the database."`
+	RedisURL     string `name:"redis-url" placeholder:"URL" help:"Redis: redis://[:password@]host:port/0. Without it the database does everything."`
 	MQTTURL      string `name:"mqtt-url" placeholder:"URL" help:"Broker: mqtt://host:1883 or mqtts://host:8883. Without it an embedded broker serves."`
 	MQTTUsername string `name:"mqtt-username" help:"This process's user name at the broker of --mqtt-url."`
 	MQTTPassword string `name:"mqtt-password" help:"Its password."`
-	MQTTCAFile   string `name:"mqtt-ca-file" placeholder:"FILE" help:"PEM file of the authority behind an mqtts broker; the system's where it is missing."`
+	MQTTCAFile   string `name:"mqtt-ca-file" placeholder:"FILE" help:"PEM file of the authority behind an mqtts broker; else the system's."`
 	MQTTListen   string `name:"mqtt-listen" default:":1883" help:"Address of the embedded broker."`
 	HTTPAddr     string `name:"http-addr" default:"127.0.0.1:8080" help:"Address of the REST API."`
 	Currency     string `default:"CNY" help:"ISO 4217 code of every price."`
@@ -107,7 +107,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	if err = n.openMQTT(); err != nil {
 		return err
 	}
-	n.rest = admin.New(admin.Config{
+	n.rest = admin.New(admin.Config{ //nolint:contextcheck // its handlers have each request's own
 		DB: n.db, Settlement: n.settlement, Ready: n.ready, Metrics: n.registry, Currency: n.config.Currency, Logger: n.log,
 	})
 	return nil
