@@ -120,10 +120,10 @@ func (b *bench) exec(statement string, args ...any) {
 func (b *bench) fill(devices ...int64) {
 	b.t.Helper()
 	b.exec("INSERT INTO products (product_id, sku, name, price_minor, created_at, updated_at) VALUES (7, 'a', 'x', 500, NOW(3), NOW(3))")
-	b.exec("INSERT INTO product_prices VALUES (7, NOW(3), 500)")
+	b.exec("INSERT INTO product_prices (product_id, valid_from, price_minor) VALUES (7, NOW(3), 500)")
 	for _, id := range devices {
 		b.exec("INSERT INTO cabinets (device_id, name, created_at, updated_at) VALUES (?, 'x', NOW(3), NOW(3))", id)
-		b.exec("INSERT INTO device_stock VALUES (?, 7, 0, 1, NULL, NOW(3))", id)
+		b.exec("INSERT INTO device_stock (device_id, product_id, stock, version, counted_seq, updated_at) VALUES (?, 7, 0, 1, NULL, NOW(3))", id)
 	}
 }
 

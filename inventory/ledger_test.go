@@ -77,7 +77,7 @@ func TestMovements(t *testing.T) {
 				t.Parallel()
 				db := databasetest.New(t)
 				if c.counted > 0 {
-					exec(t, db, "INSERT INTO device_stock VALUES (1001, 7, 5, 1, ?, NOW(3))", c.counted)
+					exec(t, db, "INSERT INTO device_stock (device_id, product_id, stock, version, counted_seq, updated_at) VALUES (1001, 7, 5, 1, ?, NOW(3))", c.counted)
 				}
 				movements, err := book(t, db, locking, c.changes...)
 				if err != nil {

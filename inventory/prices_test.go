@@ -12,7 +12,7 @@ func TestThePriceInForce(t *testing.T) {
 	t.Parallel()
 	db := databasetest.New(t)
 	noon := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
-	exec(t, db, "INSERT INTO product_prices VALUES (7, ?, 500), (7, ?, 0), (7, ?, 700), (8, ?, 300)",
+	exec(t, db, "INSERT INTO product_prices (product_id, valid_from, price_minor) VALUES (7, ?, 500), (7, ?, 0), (7, ?, 700), (8, ?, 300)",
 		noon, noon.Add(time.Hour), noon.Add(2*time.Hour), noon)
 	prices, err := inventory.ReadPrices(db.Read(t.Context()), []int64{7, 9})
 	if err != nil {

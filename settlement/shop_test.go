@@ -75,7 +75,7 @@ func (s *shop) product(id, priceMinor int64) {
 	from := receivedAt.AddDate(-1, 0, 0)
 	s.exec(`INSERT INTO products (product_id, sku, name, price_minor, created_at, updated_at) VALUES (?, ?, 'x', ?, ?, ?)`,
 		id, fmt.Sprint("sku", id), priceMinor, from, from)
-	s.exec("INSERT INTO product_prices VALUES (?, ?, ?)", id, from, priceMinor)
+	s.exec("INSERT INTO product_prices (product_id, valid_from, price_minor) VALUES (?, ?, ?)", id, from, priceMinor)
 }
 
 // cabinet registers a cabinet and fills it: product, units, product, units …
