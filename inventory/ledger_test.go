@@ -45,7 +45,7 @@ func book(t *testing.T, db *database.DB, locking inventory.Locking, changes ...i
 func sold(productID, units int64, seq ...int64) inventory.Change {
 	c := inventory.Change{Key: key(productID), Kind: inventory.Sale, Quantity: -units, Ref: "e"}
 	if len(seq) > 0 {
-		c.Seq = &seq[0]
+		c.At = &inventory.Position{Seq: seq[0]}
 	}
 	return c
 }
@@ -77,7 +77,8 @@ func TestMovements(t *testing.T) {
 				t.Parallel()
 				db := databasetest.New(t)
 				if c.counted > 0 {
-					exec(t, db, "INSERT INTO device_stock (device_id, product_id, stock, version, counted_seq, updated_at) VALUES (1001, 7, 5, 1, ?, NOW(3))", c.counted)
+					exec(t, db, `INSERT INTO device_stock (device_id, product_id, stock, version, counted_seq, updated_at)
+						VALUES (1001, 7, 5, 1, ?, NOW(3))`, c.counted)
 				}
 				movements, err := book(t, db, locking, c.changes...)
 				if err != nil {
