@@ -158,7 +158,7 @@ func restockUntil(ctx context.Context, db *database.DB, began chan<- struct{}) e
 			if err := tx.Exec("INSERT INTO restocks VALUES (1002, ?, '', 'ann', ?)", ref, settledAt).Error; err != nil {
 				return err
 			}
-			err := tx.Exec("INSERT INTO stock_movements VALUES (1002, 7, ?, 'restock', 1, 1, ?, ?, ?)", 2+n, 5+n, ref, settledAt).Error
+			err := tx.Exec("INSERT INTO stock_movements VALUES (1002, 7, ?, 'restock', 1, 1, ?, ?, NULL, NULL, ?)", 2+n, 5+n, ref, settledAt).Error
 			if err != nil {
 				return err
 			}

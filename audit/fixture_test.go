@@ -157,12 +157,12 @@ func digestOf(text string) []byte {
 
 func (b books) stock(device, product, stock, version int64, counted any) {
 	b.t.Helper()
-	b.exec("INSERT INTO device_stock VALUES (?, ?, ?, ?, ?, ?)", device, product, stock, version, counted, settledAt)
+	b.exec("INSERT INTO device_stock VALUES (?, ?, ?, ?, ?, 0, ?)", device, product, stock, version, counted, settledAt)
 }
 
 func (b books) movement(device, product, version int64, kind string, quantity, delta, balance int64, ref string) {
 	b.t.Helper()
-	b.exec("INSERT INTO stock_movements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	b.exec("INSERT INTO stock_movements VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?)",
 		device, product, version, kind, quantity, delta, balance, ref, settledAt)
 }
 
@@ -207,7 +207,7 @@ func (b books) order(device int64, event string, order int64, status string, lin
 
 func (b books) review(review, device int64, event string, order any, conflict any) {
 	b.t.Helper()
-	b.exec("INSERT INTO reviews VALUES (?, ?, ?, ?, ?, '[]', '[]', '{}', 'open', ?)",
+	b.exec("INSERT INTO reviews VALUES (?, ?, ?, ?, ?, '[]', '[]', '{}', 'open', '', '', NULL, ?)",
 		review, device, event, order, conflict, settledAt)
 }
 

@@ -50,7 +50,7 @@ func TestNegativesAndOrphans(t *testing.T) {
 		{
 			name: "a sale without a settlement",
 			sql: []string{
-				"INSERT INTO stock_movements VALUES (1002, 7, 3, 'sale', -1, -1, 4, 'never', NOW())",
+				"INSERT INTO stock_movements VALUES (1002, 7, 3, 'sale', -1, -1, 4, 'never', NULL, NULL, NOW())",
 				"UPDATE device_stock SET stock = 4, version = 3 WHERE device_id = 1002",
 			},
 			want: []string{
@@ -67,7 +67,7 @@ func TestNegativesAndOrphans(t *testing.T) {
 		{
 			name: "a restock movement of a sale",
 			sql: []string{
-				"INSERT INTO stock_movements VALUES (1002, 7, 3, 'restock', 1, 1, 6, 'two-products', NOW())",
+				"INSERT INTO stock_movements VALUES (1002, 7, 3, 'restock', 1, 1, 6, 'two-products', NULL, NULL, NOW())",
 				"UPDATE device_stock SET stock = 6, version = 3 WHERE device_id = 1002",
 			},
 			want: []string{
@@ -84,7 +84,7 @@ func TestNegativesAndOrphans(t *testing.T) {
 		{
 			name: "a movement of a kind that doesn't exist",
 			sql: []string{
-				"INSERT INTO stock_movements VALUES (1002, 7, 3, 'theft', 0, 0, 5, '', NOW())",
+				"INSERT INTO stock_movements VALUES (1002, 7, 3, 'theft', 0, 0, 5, '', NULL, NULL, NOW())",
 				"UPDATE device_stock SET version = 3 WHERE device_id = 1002",
 			},
 			want: []string{
@@ -93,7 +93,7 @@ func TestNegativesAndOrphans(t *testing.T) {
 		},
 		{
 			name: "a review without a settlement",
-			sql:  []string{"INSERT INTO reviews VALUES (299, 1001, 'never', NULL, NULL, '', '', '', 'open', NOW())"},
+			sql:  []string{"INSERT INTO reviews VALUES (299, 1001, 'never', NULL, NULL, '', '', '', 'open', '', '', NULL, NOW())"},
 			want: []string{
 				"I4 reviews review=299: no settlement of device=1001 event=never",
 			},
@@ -116,7 +116,7 @@ func TestNegativesAndOrphans(t *testing.T) {
 			name: "a conflict without a settlement",
 			sql: []string{
 				"INSERT INTO settlement_conflicts VALUES (1001, 'never', UNHEX(SHA2('x', 256)), '', NOW())",
-				"INSERT INTO reviews VALUES (299, 1001, 'never', NULL, UNHEX(SHA2('x', 256)), '', '', '', 'open', NOW())",
+				"INSERT INTO reviews VALUES (299, 1001, 'never', NULL, UNHEX(SHA2('x', 256)), '', '', '', 'open', '', '', NULL, NOW())",
 			},
 			want: []string{
 				"I4 reviews review=299: no settlement of device=1001 event=never",

@@ -69,7 +69,7 @@ func TestOutcomesAndTheirRows(t *testing.T) {
 		{
 			name: "empty, but something was sold",
 			sql: []string{
-				"INSERT INTO stock_movements VALUES (1001, 9, 2, 'sale', -1, -1, 3, 'nothing', NOW())",
+				"INSERT INTO stock_movements VALUES (1001, 9, 2, 'sale', -1, -1, 3, 'nothing', NULL, NULL, NOW())",
 				"UPDATE device_stock SET stock = 3, version = 2 WHERE device_id = 1001 AND product_id = 9",
 			},
 			want: []string{
@@ -86,7 +86,7 @@ func TestOutcomesAndTheirRows(t *testing.T) {
 		},
 		{
 			name: "restocked, but waits for review",
-			sql:  []string{"INSERT INTO reviews VALUES (299, 1001, 'staff', NULL, NULL, '', '', '', 'open', NOW())"},
+			sql:  []string{"INSERT INTO reviews VALUES (299, 1001, 'staff', NULL, NULL, '', '', '', 'open', '', '', NULL, NOW())"},
 			want: []string{
 				"I1 settlements device=1001 event=staff: outcome restocked, 1 reviews",
 			},
@@ -152,7 +152,7 @@ func TestOutcomesAndTheirRows(t *testing.T) {
 		},
 		{
 			name: "a conflict with two reviews",
-			sql: []string{`INSERT INTO reviews SELECT 299, device_id, close_event_id, order_id, conflict_digest, '', '', '', 'open', created_at
+			sql: []string{`INSERT INTO reviews SELECT 299, device_id, close_event_id, order_id, conflict_digest, '', '', '', 'open', '', '', NULL, created_at
 				FROM reviews WHERE review_id = 206`},
 			want: []string{
 				"I1 settlement_conflicts device=1001 event=two-products digest=6292C8B17C54: 2 reviews, not one",

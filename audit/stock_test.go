@@ -118,7 +118,7 @@ func TestSums(t *testing.T) {
 		{
 			name: "a sale booked twice",
 			sql: []string{
-				"INSERT INTO stock_movements VALUES (1002, 7, 3, 'sale', -1, -1, 4, 'two-products', NOW())",
+				"INSERT INTO stock_movements VALUES (1002, 7, 3, 'sale', -1, -1, 4, 'two-products', NULL, NULL, NOW())",
 				"UPDATE device_stock SET stock = 4, version = 3 WHERE device_id = 1002",
 			},
 			want: []string{
@@ -128,7 +128,7 @@ func TestSums(t *testing.T) {
 		{
 			name: "a product sold that is on no line",
 			sql: []string{
-				"INSERT INTO stock_movements VALUES (1001, 9, 2, 'sale', -1, -1, 3, 'short', NOW())",
+				"INSERT INTO stock_movements VALUES (1001, 9, 2, 'sale', -1, -1, 3, 'short', NULL, NULL, NOW())",
 				"UPDATE device_stock SET stock = 3, version = 2 WHERE device_id = 1001 AND product_id = 9",
 			},
 			want: []string{

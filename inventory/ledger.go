@@ -67,10 +67,18 @@ type Change struct {
 	Kind MovementKind
 	// Quantity is what physically happened: −2 for two taken, 10 for ten brought.
 	Quantity int64
-	// Seq is the cabinet's event number; nil where the change came another way, or without one.
-	Seq *int64
+	// At is the event's place in the cabinet's sequence; nil where the change came another
+	// way, or without a seq.
+	At *Position
 	// Ref names the document behind it: a close event id, a restock id.
 	Ref string
+}
+
+// Position is a place in a cabinet's sequence of events. A replaced controller starts a new
+// epoch (R13).
+type Position struct {
+	Epoch int
+	Seq   int64
 }
 
 // Movement is one line of the stock ledger (R12).
@@ -91,14 +99,15 @@ type Ledger struct {
 }
 
 type row struct {
-	DeviceID   int64
-	ProductID  int64
-	Stock      int64
-	Version    int64
-	CountedSeq *int64
-	before     int64 // version as read
-	exists     bool
-	changed    bool
+	DeviceID     int64
+	ProductID    int64
+	Stock        int64
+	Version      int64
+	CountedSeq   *int64 // where the last stock-take stands in the sequence; nil: never counted
+	CountedEpoch int
+	before       int64 // version as read
+	exists       bool
+	changed      bool
 }
 
 // OpenLedger reads the rows of keys in ascending order; a row that does not exist counts as
@@ -130,7 +139,7 @@ func OpenLedger(tx *gorm.DB, keys []Key, locking Locking) (*Ledger, error) {
 }
 
 // The index is forced because a plan that scans would wait for rows that nobody asked for.
-const readRows = `SELECT device_id, product_id, stock, version, counted_seq
+const readRows = `SELECT device_id, product_id, stock, version, counted_seq, counted_epoch
   FROM device_stock FORCE INDEX (PRIMARY)
   WHERE (device_id, product_id) IN ? ORDER BY device_id, product_id`
 
@@ -164,7 +173,7 @@ func makeRows(tx *gorm.DB, keys []Key) error {
 func (l *Ledger) Book(change Change, now time.Time) Movement {
 	r := l.rows[change.Key]
 	m := Movement{Change: change, CreatedAt: now}
-	if !counted(change.Seq, r.CountedSeq) {
+	if !r.counted(change.At) {
 		m.Delta = max(change.Quantity, -r.Stock)
 		m.Shortfall = m.Delta - change.Quantity
 	}
@@ -176,8 +185,9 @@ func (l *Ledger) Book(change Change, now time.Time) Movement {
 	return m
 }
 
-func counted(seq, countedSeq *int64) bool {
-	return seq != nil && countedSeq != nil && *seq <= *countedSeq
+// counted tells whether the last stock-take counted up to an event or beyond it.
+func (r *row) counted(at *Position) bool {
+	return at != nil && r.CountedSeq != nil && at.Epoch == r.CountedEpoch && at.Seq <= *r.CountedSeq
 }
 
 // Write writes rows, movements and shortfalls. It returns [database.ErrConflict] where

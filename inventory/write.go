@@ -13,7 +13,8 @@ import (
 var (
 	stockColumns    = []string{"device_id", "product_id", "stock", "version", "updated_at"}
 	movementColumns = []string{
-		"device_id", "product_id", "version", "kind", "quantity", "delta", "balance", "ref", "created_at",
+		"device_id", "product_id", "version", "kind", "quantity", "delta", "balance", "ref", "seq", "seq_epoch",
+		"created_at",
 	}
 	discrepancyColumns = []string{"device_id", "product_id", "version", "kind", "quantity", "ref", "created_at"}
 )
@@ -58,7 +59,13 @@ func insertRows(tx *gorm.DB, rows []*row, now time.Time) error {
 func insertMovements(tx *gorm.DB, movements []Movement) error {
 	values := make([][]any, len(movements))
 	for i, m := range movements {
-		values[i] = []any{m.DeviceID, m.ProductID, m.Version, m.Kind, m.Quantity, m.Delta, m.Balance, m.Ref, m.CreatedAt}
+		var seq, epoch any
+		if m.At != nil {
+			seq, epoch = m.At.Seq, m.At.Epoch
+		}
+		values[i] = []any{
+			m.DeviceID, m.ProductID, m.Version, m.Kind, m.Quantity, m.Delta, m.Balance, m.Ref, seq, epoch, m.CreatedAt,
+		}
 	}
 	return database.Insert(tx, "stock_movements", movementColumns, values, "")
 }

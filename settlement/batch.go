@@ -50,11 +50,13 @@ func (b *batch) sort(items []*item, k *known) *fresh {
 			b.answerKnown(it, stored, k)
 			continue
 		}
-		if _, registered := k.lastSeq[it.key.deviceID]; !registered {
+		sequence, registered := k.sequences[it.key.deviceID]
+		if !registered {
 			it.letter = unknownCabinet(it)
 			b.letter(it)
 			continue
 		}
+		it.at = it.position(sequence)
 		f.add(it)
 	}
 	return f

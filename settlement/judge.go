@@ -40,7 +40,10 @@ func (b *batch) settle(ledger *inventory.Ledger, it *item, v *verdict) {
 	}
 	slices.Sort(v.reasons)
 	receipt := b.plainReceipt(it, v.outcome, b.now, v.reasons...)
-	var orderID any
+	var orderID, seq any
+	if it.at != nil {
+		seq = it.at.Seq
+	}
 	if v.hasOrder(it.event.Kind) {
 		id := b.id()
 		orderID, receipt.OrderID, receipt.TotalMinor = id, FormatID(id), v.totalMinor()
@@ -55,7 +58,7 @@ func (b *batch) settle(ledger *inventory.Ledger, it *item, v *verdict) {
 	it.planned = marshal(receipt)
 	it.answer = Answer{Receipt: receipt}
 	b.settlements = append(b.settlements, []any{
-		it.key.deviceID, it.key.closeEventID, v.outcome, it.digest[:], orderID, it.seq(), it.Payload, it.planned,
+		it.key.deviceID, it.key.closeEventID, v.outcome, it.digest[:], orderID, seq, it.Payload, it.planned,
 		it.ReceivedAt, b.now,
 	})
 }
@@ -70,7 +73,7 @@ func (b *batch) book(ledger *inventory.Ledger, it *item, v *verdict) (short bool
 	for _, l := range v.lines {
 		m := ledger.Book(inventory.Change{
 			Key: inventory.Key{DeviceID: it.key.deviceID, ProductID: l.ProductID}, Kind: kind,
-			Quantity: sign * l.Quantity, Seq: it.seq(), Ref: it.key.closeEventID,
+			Quantity: sign * l.Quantity, At: it.at, Ref: it.key.closeEventID,
 		}, b.now)
 		short = short || m.Shortfall > 0
 	}
@@ -114,13 +117,6 @@ func orEmpty[T any](list []T) []T {
 		return []T{}
 	}
 	return list
-}
-
-func (it *item) seq() *int64 {
-	if !it.event.HasSeq {
-		return nil
-	}
-	return &it.event.Seq
 }
 
 func productsOf(items []*item) []int64 {

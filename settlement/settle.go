@@ -21,6 +21,7 @@ type item struct {
 	event   *cabinet.Event // nil: not an event, letter says why
 	key     key
 	digest  [32]byte
+	at      *inventory.Position // in the cabinet's sequence; nil without a seq
 	letter  *letter
 	retried bool   // lies among the dead letters already
 	planned []byte // the receipt that this run wants to keep
@@ -172,7 +173,7 @@ func (s *Service) keep(tx *gorm.DB, items []*item, locking inventory.Locking) (*
 	if err != nil {
 		return nil, err
 	}
-	b.adoptSequences(fresh.first, known.lastSeq)
+	b.adoptSequences(fresh.first, known.sequences)
 	return b, b.write(tx, ledger)
 }
 

@@ -3,7 +3,6 @@ package settlement
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 type known struct {
 	outcomes  map[key]outcome
 	conflicts map[conflictKey]time.Time
-	lastSeq   map[int64]*int64 // of every registered cabinet; nil: no event with a seq yet
+	sequences map[int64]sequence // of every registered cabinet
 }
 
 type outcome struct {
@@ -35,7 +34,7 @@ type conflictKey struct {
 // readKnown reads plainly. A row that it finds answers; a row that it does not find decides
 // nothing (R6): only the insert of the key does.
 func readKnown(tx *gorm.DB, items []*item) (*known, error) {
-	k := &known{outcomes: map[key]outcome{}, conflicts: map[conflictKey]time.Time{}, lastSeq: map[int64]*int64{}}
+	k := &known{outcomes: map[key]outcome{}, conflicts: map[conflictKey]time.Time{}, sequences: map[int64]sequence{}}
 	keys, devices := eventKeys(items)
 	if len(keys) == 0 {
 		return k, nil
@@ -101,22 +100,6 @@ func (k *known) readConflicts(tx *gorm.DB, items []*item) error {
 	return nil
 }
 
-func (k *known) readCabinets(tx *gorm.DB, devices []int64) error {
-	var rows []struct {
-		DeviceID int64
-		LastSeq  *int64
-	}
-	err := tx.Raw(`SELECT c.device_id, s.last_seq FROM cabinets c
-		LEFT JOIN cabinet_sequences s ON s.device_id = c.device_id WHERE c.device_id IN ?`, devices).Scan(&rows).Error
-	if err != nil {
-		return fmt.Errorf("read cabinets: %w", err)
-	}
-	for _, row := range rows {
-		k.lastSeq[row.DeviceID] = row.LastSeq
-	}
-	return nil
-}
-
 // write writes the batch. The settlements come first: their key is the gate that lets one of
 // two writers of an event through (R1). Tables and rows follow in one order everywhere, so
 // that two groups wait for each other instead of locking each other out.
@@ -158,8 +141,8 @@ func (b *batch) writeDoubts(tx *gorm.DB) error {
 	if err := insertLetters(tx, b.letters); err != nil {
 		return err
 	}
-	return insert(tx, "cabinet_sequences", "ON DUPLICATE KEY UPDATE last_seq = GREATEST(last_seq, VALUES(last_seq))",
-		b.sequences, "device_id", "last_seq")
+	return insert(tx, "cabinet_sequences", adoptLater,
+		b.sequences, "device_id", "epoch", "last_seq")
 }
 
 // insert makes a duplicate key what it means here: another transaction was first, or two ids
@@ -170,41 +153,4 @@ func insert(tx *gorm.DB, table, suffix string, rows [][]any, columns ...string) 
 		return fmt.Errorf("insert into %s: %w", table, database.ErrConflict)
 	}
 	return err
-}
-
-// maxSeqJump is the furthest that a cabinet's seq may run ahead and still be believed (R13).
-const maxSeqJump = 10_000
-
-// adoptSequences works out each cabinet's last seq.
-func (b *batch) adoptSequences(items []*item, last map[int64]*int64) {
-	next := map[int64]int64{}
-	for _, it := range items {
-		if !it.event.HasSeq {
-			continue
-		}
-		device, seq := it.key.deviceID, it.event.Seq
-		newest, seen := next[device]
-		if !seen && last[device] != nil {
-			newest, seen = *last[device], true
-		}
-		switch {
-		case seen && seq > newest+maxSeqJump:
-			b.alarms = append(b.alarms, seqAlarm{device, newest, seq, true})
-		case !seen || seq > newest:
-			if seen && seq > newest+1 {
-				b.alarms = append(b.alarms, seqAlarm{device, newest, seq, false})
-			}
-			next[device] = seq
-		}
-	}
-	for _, device := range slices.Sorted(maps.Keys(next)) {
-		b.sequences = append(b.sequences, []any{device, next[device]})
-	}
-}
-
-// seqAlarm says that a cabinet's events are not one behind the other: some are missing, or
-// the number jumped too far ahead to be adopted.
-type seqAlarm struct {
-	deviceID, last, seq int64
-	jump                bool
 }

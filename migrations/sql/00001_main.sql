@@ -40,9 +40,11 @@ CREATE TABLE IF NOT EXISTS cabinets (
   name VARCHAR(200) NOT NULL,
   site VARCHAR(200) NOT NULL DEFAULT '',
   secret_hash BINARY(32) NULL,
+  locked BOOLEAN NOT NULL DEFAULT FALSE,
   online BOOLEAN NOT NULL DEFAULT FALSE,
   boot_id VARCHAR(64) NOT NULL DEFAULT '',
   last_seen_at DATETIME(3) NULL,
+  temperature_c DECIMAL(6,2) NULL,
   created_at DATETIME(3) NOT NULL,
   updated_at DATETIME(3) NOT NULL
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
@@ -50,7 +52,8 @@ CREATE TABLE IF NOT EXISTS cabinets (
 -- Apart from cabinets, so that status changes and settlements never wait for each other.
 CREATE TABLE IF NOT EXISTS cabinet_sequences (
   device_id BIGINT NOT NULL PRIMARY KEY,
-  last_seq BIGINT NOT NULL
+  epoch INT NOT NULL DEFAULT 0,
+  last_seq BIGINT NULL
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS lanes (
@@ -68,6 +71,7 @@ CREATE TABLE IF NOT EXISTS device_stock (
   stock BIGINT NOT NULL,
   version BIGINT NOT NULL,
   counted_seq BIGINT NULL,
+  counted_epoch INT NOT NULL DEFAULT 0,
   updated_at DATETIME(3) NOT NULL,
   PRIMARY KEY (device_id, product_id),
   CONSTRAINT device_stock_not_negative CHECK (stock >= 0)
@@ -83,6 +87,8 @@ CREATE TABLE IF NOT EXISTS stock_movements (
   delta BIGINT NOT NULL,
   balance BIGINT NOT NULL,
   ref VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  seq BIGINT NULL,
+  seq_epoch INT NULL,
   created_at DATETIME(3) NOT NULL,
   PRIMARY KEY (device_id, product_id, version),
   KEY stock_movements_ref (device_id, ref)
@@ -160,6 +166,9 @@ CREATE TABLE IF NOT EXISTS reviews (
   proposed BLOB NOT NULL,
   evidence MEDIUMBLOB NOT NULL,
   status VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  note VARCHAR(500) NOT NULL DEFAULT '',
+  resolved_by VARCHAR(64) NOT NULL DEFAULT '',
+  resolved_at DATETIME(3) NULL,
   created_at DATETIME(3) NOT NULL,
   KEY reviews_status (status, review_id),
   KEY reviews_event (device_id, close_event_id)

@@ -1,0 +1,83 @@
+package settlement
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"gorm.io/gorm"
+
+	"doortab/inventory"
+)
+
+// maxSeqJump is the furthest that a cabinet's seq may run ahead and still be believed (R13).
+const maxSeqJump = 10_000
+
+// sequence is how far a cabinet's events have come. A replaced controller starts a new epoch.
+type sequence struct {
+	epoch int
+	last  *int64 // nil: no event with a seq yet
+}
+
+func (k *known) readCabinets(tx *gorm.DB, devices []int64) error {
+	var rows []struct {
+		DeviceID int64
+		Epoch    int
+		LastSeq  *int64
+	}
+	err := tx.Raw(`SELECT c.device_id, COALESCE(s.epoch, 0) AS epoch, s.last_seq FROM cabinets c
+		LEFT JOIN cabinet_sequences s ON s.device_id = c.device_id WHERE c.device_id IN ?`, devices).Scan(&rows).Error
+	if err != nil {
+		return fmt.Errorf("read cabinets: %w", err)
+	}
+	for _, row := range rows {
+		k.sequences[row.DeviceID] = sequence{row.Epoch, row.LastSeq}
+	}
+	return nil
+}
+
+// position is where an event stands in its cabinet's sequence; nil for one without a seq.
+func (it *item) position(s sequence) *inventory.Position {
+	if !it.event.HasSeq {
+		return nil
+	}
+	return &inventory.Position{Epoch: s.epoch, Seq: it.event.Seq}
+}
+
+// adoptLater keeps the later of two positions, whichever transaction was first.
+const adoptLater = `ON DUPLICATE KEY UPDATE last_seq =
+	IF(epoch = VALUES(epoch), GREATEST(COALESCE(last_seq, 0), VALUES(last_seq)), last_seq)`
+
+// adoptSequences works out how far each cabinet's events have come.
+func (b *batch) adoptSequences(items []*item, before map[int64]sequence) {
+	next := map[int64]int64{}
+	for _, it := range items {
+		if it.at == nil {
+			continue
+		}
+		device, seq := it.key.deviceID, it.at.Seq
+		newest, seen := next[device]
+		if last := before[device].last; !seen && last != nil {
+			newest, seen = *last, true
+		}
+		switch {
+		case seen && seq > newest+maxSeqJump:
+			b.alarms = append(b.alarms, seqAlarm{device, newest, seq, true})
+		case !seen || seq > newest:
+			if seen && seq > newest+1 {
+				b.alarms = append(b.alarms, seqAlarm{device, newest, seq, false})
+			}
+			next[device] = seq
+		}
+	}
+	for _, device := range slices.Sorted(maps.Keys(next)) {
+		b.sequences = append(b.sequences, []any{device, before[device].epoch, next[device]})
+	}
+}
+
+// seqAlarm says that a cabinet's events are not one behind the other: some are missing, or
+// the number jumped too far ahead to be adopted.
+type seqAlarm struct {
+	deviceID, last, seq int64
+	jump                bool
+}
