@@ -16,12 +16,13 @@ import (
 	"doortab/migrations"
 )
 
-const newest = 1
+var versions = []int64{1, 2}
 
 var all = []string{
-	"api_tokens", "cabinet_sequences", "cabinets", "dead_letters", "device_stock", "discrepancies", "idempotency_keys",
-	"installation", "lanes", "order_lines", "orders", "product_prices", "products", "restocks", "reviews",
-	"settlement_conflicts", "settlements", "stock_movements",
+	"api_tokens", "audit_log", "cabinet_sequences", "cabinet_strays", "cabinets", "dead_letters", "device_stock",
+	"discrepancies", "door_sessions", "epc_overrides", "epcs", "idempotency_keys", "installation", "lanes", "order_lines",
+	"orders", "planogram_history", "product_prices", "products", "restocks", "reviews", "settlement_conflicts",
+	"settlements", "stock_movements", "stocktakes", "writeoffs",
 }
 
 func empty(t *testing.T) *database.DB {
@@ -68,7 +69,7 @@ func up(t *testing.T, db *database.DB, want ...int64) {
 func TestUpDownUp(t *testing.T) {
 	t.Parallel()
 	db := empty(t)
-	up(t, db, 1)
+	up(t, db, versions...)
 	if diff := cmp.Diff(all, tables(t, db)); diff != "" {
 		t.Errorf("tables (- wanted, + found):\n%s", diff)
 	}
@@ -78,7 +79,7 @@ func TestUpDownUp(t *testing.T) {
 		t.Errorf("up made the installation %s another one, %s", first, again)
 	}
 
-	for _, want := range []int64{newest, 0} {
+	for _, want := range []int64{2, 1, 0} {
 		version, err := migrations.Down(t.Context(), db)
 		if err != nil || version != want {
 			t.Errorf("down took back %d (%v), not %d", version, err, want)
@@ -87,7 +88,7 @@ func TestUpDownUp(t *testing.T) {
 	if left := tables(t, db); len(left) != 0 {
 		t.Errorf("down left %v", left)
 	}
-	up(t, db, 1)
+	up(t, db, versions...)
 	if err := migrations.Check(t.Context(), db); err != nil {
 		t.Error(err)
 	}
@@ -101,12 +102,15 @@ func TestList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []migrations.Status{{Version: 1, Name: "00001_main.sql", Applied: applied}}
+		want := []migrations.Status{
+			{Version: 1, Name: "00001_main.sql", Applied: applied},
+			{Version: 2, Name: "00002_operator.sql", Applied: applied},
+		}
 		if diff := cmp.Diff(want, list); diff != "" {
 			t.Errorf("status (- wanted, + found):\n%s", diff)
 		}
 		if !applied {
-			up(t, db, 1)
+			up(t, db, versions...)
 		}
 	}
 }
@@ -115,11 +119,12 @@ func TestCheckNamesTheCommand(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
+		lacks   string
 		prepare func(*testing.T, *database.DB)
 	}{
-		{"empty schema", func(*testing.T, *database.DB) {}},
-		{"older schema", func(t *testing.T, db *database.DB) {
-			up(t, db, 1)
+		{"empty schema", "00001_main.sql", func(*testing.T, *database.DB) {}},
+		{"older schema", "00002_operator.sql", func(t *testing.T, db *database.DB) {
+			up(t, db, versions...)
 			if _, err := migrations.Down(t.Context(), db); err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +135,7 @@ func TestCheckNamesTheCommand(t *testing.T) {
 			db := empty(t)
 			c.prepare(t, db)
 			err := migrations.Check(t.Context(), db)
-			if err == nil || !strings.Contains(err.Error(), "00001_main.sql") || !strings.Contains(err.Error(), "doortab migrate up") {
+			if err == nil || !strings.Contains(err.Error(), c.lacks) || !strings.Contains(err.Error(), "doortab migrate up") {
 				t.Errorf("error %v doesn't name migration and command", err)
 			}
 		})
@@ -165,7 +170,7 @@ func TestManyMigrateAtOnce(t *testing.T) {
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if together := slices.Concat(applied...); !slices.Equal(together, []int64{1}) {
+	if together := slices.Concat(applied...); !slices.Equal(together, versions) {
 		t.Errorf("all of them together applied %v", together)
 	}
 	installation(t, databasetest.Open(t, dsn))
@@ -193,7 +198,7 @@ func TestInterruptedMigration(t *testing.T) {
 			if err := migrations.Check(t.Context(), db); err == nil {
 				t.Error("check passes on a migration that didn't end")
 			}
-			up(t, db, 1)
+			up(t, db, versions...)
 			if diff := cmp.Diff(all, tables(t, db)); diff != "" {
 				t.Errorf("tables (- wanted, + found):\n%s", diff)
 			}
@@ -230,7 +235,7 @@ func TestWaitForAnotherMigration(t *testing.T) {
 	if _, err := holder.ExecContext(t.Context(), "DO RELEASE_LOCK("+name+")"); err != nil {
 		t.Fatal(err)
 	}
-	up(t, db, 1)
+	up(t, db, versions...)
 }
 
 func TestUnreachableDatabaseIsAnError(t *testing.T) {

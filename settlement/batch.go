@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"doortab/cabinet"
+	"doortab/database"
 )
 
 // batch is all that one transaction keeps for a group, row by row as the tables have it.
@@ -28,9 +29,9 @@ type batch struct {
 
 // id mints an id that no other row of the batch has: they all share one millisecond.
 func (b *batch) id() int64 {
-	id := NewID(b.now)
+	id := database.NewID(b.now)
 	for b.ids[id] {
-		id = NewID(b.now)
+		id = database.NewID(b.now)
 	}
 	b.ids[id] = true
 	return id

@@ -111,7 +111,7 @@ func (s *Service) Park(ctx context.Context, d Delivery, cause error) error {
 	l := &letter{LetterInternal, cause.Error(), it.key.closeEventID}
 	err := s.db.InTx(ctx, func(tx *gorm.DB) error {
 		now := database.Now()
-		return insertLetters(tx, [][]any{letterRow(&it.Delivery, l, NewID(now), now)})
+		return insertLetters(tx, [][]any{letterRow(&it.Delivery, l, database.NewID(now), now)})
 	})
 	if err != nil {
 		return fmt.Errorf("keep %s as a dead letter: %w", it.name(), err)

@@ -64,7 +64,7 @@ func firstID(from time.Time) int64 {
 	if from.IsZero() || from.UnixMilli() < 0 {
 		return 0
 	}
-	return min(from.UnixMilli(), 1<<41-1) << randomBits
+	return database.FirstID(from)
 }
 
 func lastID(to time.Time, before int64) int64 {
@@ -73,7 +73,7 @@ func lastID(to time.Time, before int64) int64 {
 		last = before - 1
 	}
 	if !to.IsZero() && to.UnixMilli() < 1<<41 { // no id is later
-		last = min(last, max(to.UnixMilli(), 0)<<randomBits-1)
+		last = min(last, database.FirstID(to)-1)
 	}
 	return last
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"doortab/cabinet"
+	"doortab/database"
 	"doortab/inventory"
 )
 
@@ -54,13 +55,13 @@ func FuzzJudge(f *testing.F) {
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC)
-	if id := NewID(time.UnixMilli(1<<41 - 1)); id <= 0 {
+	if id := database.NewID(time.UnixMilli(1<<41 - 1)); id <= 0 {
 		t.Errorf("the last id %d is not positive", id)
 	}
-	if earlier, later := NewID(now), NewID(now.Add(time.Millisecond)); earlier >= later {
+	if earlier, later := database.NewID(now), database.NewID(now.Add(time.Millisecond)); earlier >= later {
 		t.Errorf("%d is not before %d", earlier, later)
 	}
-	id := NewID(now)
+	id := database.NewID(now)
 	if back, ok := ParseID(FormatID(id)); !ok || back != id {
 		t.Errorf("%d, %v", back, ok)
 	}
