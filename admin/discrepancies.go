@@ -26,6 +26,8 @@ type discrepancyPlace struct {
 	Version   int64     `json:"version"`
 }
 
+func (p discrepancyPlace) sound() bool { return storable(p.CreatedAt) }
+
 func (s *Server) discrepancyRoutes() {
 	route(s, Viewer, huma.Operation{
 		OperationID: "listDiscrepancies", Method: http.MethodGet, Path: "/v1/discrepancies",

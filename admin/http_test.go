@@ -139,7 +139,11 @@ func TestReadyFollowsWhatItIsGiven(t *testing.T) {
 	h := newHarness(t)
 	h.expect(200, h.send("", "GET", "/readyz", ""))
 	h.server.ready = func(context.Context) error { return errors.New("broker is away") }
-	h.problem(h.expect(503, h.send("", "GET", "/readyz", "")), "unavailable")
+	r := h.expect(503, h.send("", "GET", "/readyz", ""))
+	h.problem(r, "unavailable")
+	if text := string(r.body); !strings.Contains(text, "database or broker") || strings.Contains(text, "away") {
+		t.Errorf("readyz says %s", text)
+	}
 }
 
 func TestServeAnswersWhatIsRunningBeforeItReturns(t *testing.T) {

@@ -50,11 +50,10 @@ func viewLines(lines []settlement.OrderLine) []lineView {
 
 type ordersInput struct {
 	PageInput
-	DeviceID int64     `query:"deviceId" minimum:"1" maximum:"9007199254740991"`
-	UserID   int64     `query:"userId" minimum:"1" maximum:"9007199254740991"`
-	Status   string    `query:"status" enum:"open,review,paid,arrears,void,refunded"`
-	From     time.Time `query:"from" doc:"The first createdAt that counts."`
-	To       time.Time `query:"to" doc:"The first createdAt that no longer counts."`
+	Period
+	DeviceID int64  `query:"deviceId" minimum:"1" maximum:"9007199254740991"`
+	UserID   int64  `query:"userId" minimum:"1" maximum:"9007199254740991"`
+	Status   string `query:"status" enum:"open,review,paid,arrears,void,refunded"`
 }
 
 type orderPath struct {

@@ -2,7 +2,10 @@ package admin
 
 import (
 	"encoding/base64"
+	"slices"
+	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json"
 )
 
@@ -12,6 +15,46 @@ type PageInput struct {
 	Cursor string `query:"cursor" maxLength:"512" doc:"The nextCursor of the page before."`
 }
 
+// Resolve refuses a parameter without a value, which huma takes for one that is left out: a filter that a caller's empty
+// variable leaves blank must not show everything.
+func (PageInput) Resolve(c huma.Context) []error {
+	var errs []error
+	url := c.URL()
+	query := url.Query()
+	for _, p := range c.Operation().Parameters {
+		if p.In == "query" && p.Name != "cursor" && slices.Contains(query[p.Name], "") {
+			errs = append(errs, &huma.ErrorDetail{Message: "give a value or leave it out", Location: "query." + p.Name})
+		}
+	}
+	return errs
+}
+
+// Period narrows a list to a time.
+type Period struct {
+	From time.Time `query:"from" doc:"The first moment that counts: receivedAt of settlements, createdAt of orders."`
+	To   time.Time `query:"to" doc:"The first moment that no longer counts."`
+}
+
+// Resolve refuses times that the database has no form for.
+func (p Period) Resolve(huma.Context) []error {
+	var errs []error
+	for name, at := range map[string]time.Time{"from": p.From, "to": p.To} {
+		if !storable(at) {
+			errs = append(errs, &huma.ErrorDetail{Message: "give a time in the years 1 to 9999", Location: "query." + name})
+		}
+	}
+	return errs
+}
+
+func storable(at time.Time) bool {
+	year := at.UTC().Year()
+	return year >= 1 && year <= 9999
+}
+
+// place is where a list goes on. A cursor comes from outside: sound tells whether the place can be one of the list's, so that
+// the database can be asked for it.
+type place interface{ sound() bool }
+
 // page is what every list answers.
 type page[T any] struct {
 	Items      []T     `json:"items" nullable:"false"`
@@ -20,9 +63,9 @@ type page[T any] struct {
 
 type pageOutput[T any] struct{ Body page[T] }
 
-// readPage reads one page: read takes the place to go on from, nil at the beginning, and place tells where an item is.
-func readPage[T, V, P any](
-	in PageInput, read func(after *P, limit int) ([]T, error), place func(T) P, view func(T) V,
+// readPage reads one page: read takes the place to go on from, nil at the beginning, and at tells where an item is.
+func readPage[T, V any, P place](
+	in PageInput, read func(after *P, limit int) ([]T, error), at func(T) P, view func(T) V,
 ) (*pageOutput[V], error) {
 	after, err := decodeCursor[P](in.Cursor)
 	if err != nil {
@@ -35,7 +78,7 @@ func readPage[T, V, P any](
 	out := &pageOutput[V]{}
 	if len(found) > in.Limit {
 		found = found[:in.Limit]
-		if out.Body.NextCursor, err = encodeCursor(place(found[in.Limit-1])); err != nil {
+		if out.Body.NextCursor, err = encodeCursor(at(found[in.Limit-1])); err != nil {
 			return nil, err
 		}
 	}
@@ -51,6 +94,8 @@ type idPlace struct {
 	ID int64 `json:"id"`
 }
 
+func (p idPlace) sound() bool { return p.ID > 0 }
+
 // from is the number to go on from; 0 at the beginning.
 func (p *idPlace) from() int64 {
 	if p == nil {
@@ -59,8 +104,8 @@ func (p *idPlace) from() int64 {
 	return p.ID
 }
 
-func encodeCursor(place any) (*string, error) {
-	text, err := json.Marshal(place)
+func encodeCursor(at any) (*string, error) {
+	text, err := json.Marshal(at)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +113,7 @@ func encodeCursor(place any) (*string, error) {
 	return &cursor, nil
 }
 
-func decodeCursor[P any](cursor string) (*P, error) {
+func decodeCursor[P place](cursor string) (*P, error) {
 	if cursor == "" {
 		return nil, nil
 	}
@@ -76,12 +121,12 @@ func decodeCursor[P any](cursor string) (*P, error) {
 	if err != nil {
 		return nil, errBadCursor
 	}
-	place := new(P)
-	if err := json.Unmarshal(text, place, json.RejectUnknownMembers(true)); err != nil {
+	at := new(P)
+	if err := json.Unmarshal(text, at, json.RejectUnknownMembers(true)); err != nil || !(*at).sound() {
 		return nil, errBadCursor
 	}
-	if again, err := encodeCursor(place); err != nil || *again != cursor {
+	if again, err := encodeCursor(at); err != nil || *again != cursor {
 		return nil, errBadCursor
 	}
-	return place, nil
+	return at, nil
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ var (
 	errNoKey       = errors.New("send an Idempotency-Key header of 1 to 255 visible characters")
 	errKeyReused   = errors.New("this Idempotency-Key was used with another body: take a new one")
 	errKeyRunning  = errors.New("the first request with this Idempotency-Key is still running: try again")
-	errNotReady    = errors.New("database or broker cannot be reached")
+	errNotReady    = errors.New("database or broker cannot be reached: the server's log says which")
 	errMissingPath = errors.New("nothing here: see /openapi.json for what there is")
 )
 
@@ -82,7 +83,11 @@ var outcomes = []struct {
 func modelOf(err error) *huma.ErrorModel {
 	for _, o := range outcomes {
 		if errors.Is(err, o.err) {
-			return complete(&huma.ErrorModel{Status: o.status, Type: typed(o.kind), Detail: err.Error()})
+			detail := err.Error()
+			if o.status >= http.StatusInternalServerError { // what lies behind it may name addresses
+				detail = o.err.Error()
+			}
+			return complete(&huma.ErrorModel{Status: o.status, Type: typed(o.kind), Detail: detail})
 		}
 	}
 	var known *huma.ErrorModel
@@ -117,7 +122,7 @@ func complete(m *huma.ErrorModel) *huma.ErrorModel {
 	m.Title = http.StatusText(m.Status)
 	switch {
 	case m.Status == http.StatusServiceUnavailable:
-		m.Detail, m.Errors = "Try again in a moment.", nil
+		m.Detail, m.Errors = cmp.Or(m.Detail, "Try again in a moment."), nil
 	case m.Status >= http.StatusInternalServerError:
 		m.Detail, m.Errors = "Something went wrong here; the server's log has it under this answer's X-Request-Id.", nil
 	}

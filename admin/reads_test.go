@@ -40,8 +40,12 @@ func TestASettlementIsShownWithAllThatBelongsToIt(t *testing.T) {
 	h.settle(event("a:b", `,"userId":42,"items":[{"productId":7,"quantity":3}]`), at)
 	h.settle(event("a:b", `,"userId":42,"items":[{"productId":7,"quantity":2}]`), at)
 
+	listed, _ := h.walk("/v1/settlements?")
 	for _, path := range []string{"/v1/settlements/7/a:b", "/v1/settlements/7/a%3Ab"} {
 		s := h.expect(200, h.send(Viewer, "GET", path, "")).json(t)
+		if diff := cmp.Diff(listed, []map[string]any{s}); diff != "" {
+			t.Errorf("listed and read alone differ:\n%s", diff)
+		}
 		if s["outcome"] != "settled" || s["closeEventId"] != "a:b" || s["deviceId"] != 7.0 {
 			t.Errorf("%s: %v", path, s)
 		}
@@ -148,6 +152,9 @@ func TestABadPageIsRefused(t *testing.T) {
 	for _, path := range []string{
 		"/v1/settlements?outcome=lost", "/v1/settlements?from=yesterday", "/v1/settlements?deviceId=0", "/v1/orders?status=x",
 		"/v1/orders?userId=9007199254740992", "/v1/cabinets/7/movements?productId=x", "/v1/settlements?cursor=" + of(`{"id":7}`),
+		"/v1/settlements?from=0000-12-31T00:00:00Z", "/v1/orders?to=9999-12-31T23:59:59-01:00", "/v1/orders?deviceId=", "/v1/orders?limit=",
+		"/v1/settlements?cursor=" + of(`{"receivedAt":"2026-11-30T10:00:00.000Z","deviceId":7,"closeEventId":"é"}`),
+		"/v1/discrepancies?cursor=" + of(`{"createdAt":"0000-11-30T10:00:00.000Z","deviceId":7,"productId":7,"version":1}`),
 	} {
 		h.problem(h.expect(422, h.send(Viewer, "GET", path, "")), "invalid")
 	}
@@ -160,7 +167,7 @@ func TestWhatDoesNotExistIs404(t *testing.T) {
 	for _, path := range []string{
 		"/v1/products/9", "/v1/cabinets/9", "/v1/cabinets/9/stock", "/v1/cabinets/9/movements", "/v1/settlements/7/x", "/v1/settlements/9/x",
 		"/v1/orders/1", "/v1/orders/x", "/v1/orders/007", "/v1/orders/99999999999999999999", "/v1/reviews/1", "/v1/reviews/-1", "/v1/nothing", "/",
-		"/v1/products/", "/docs/other",
+		"/v1/products/", "/docs/other", "/v1/settlements/7/%C3%A9", "/v1/settlements/7/%FF",
 	} {
 		h.problem(h.expect(404, h.send(Viewer, "GET", path, "")), "not-found")
 	}
@@ -168,7 +175,9 @@ func TestWhatDoesNotExistIs404(t *testing.T) {
 	h.expect(404, h.send(Operator, "DELETE", "/v1/dead-letters/1", ""))
 	h.expect(404, h.send(Operator, "PATCH", "/v1/cabinets/9", `{}`))
 	h.expect(404, h.send(Admin, "POST", "/v1/cabinets/9/credentials", ""))
-	h.expect(404, h.send(Admin, "DELETE", "/v1/tokens/9", ""))
+	for _, id := range []string{"9", "%C3%A9", "%FF", "019387b4-0000-7000-8000-000000000000"} {
+		h.expect(404, h.send(Admin, "DELETE", "/v1/tokens/"+id, ""))
+	}
 }
 
 func TestADeadLetterIsRetriedOrDiscarded(t *testing.T) {

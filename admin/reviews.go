@@ -38,6 +38,8 @@ type reviewPlace struct {
 	ReviewID int64 `json:"reviewId"`
 }
 
+func (p reviewPlace) sound() bool { return p.ReviewID > 0 }
+
 func (s *Server) reviewRoutes() {
 	route(s, Viewer, huma.Operation{
 		OperationID: "listReviews", Method: http.MethodGet, Path: "/v1/reviews",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -13,8 +14,7 @@ import (
 	"doortab/settlement"
 )
 
-// SettlementView is a settlement as lists show it.
-type SettlementView struct {
+type settlementView struct {
 	DeviceID     int64            `json:"deviceId"`
 	CloseEventID string           `json:"closeEventId"`
 	Outcome      cabinet.Outcome  `json:"outcome"`
@@ -22,14 +22,10 @@ type SettlementView struct {
 	ReceivedAt   time.Time        `json:"receivedAt"`
 	SettledAt    time.Time        `json:"settledAt"`
 	OrderID      *string          `json:"orderId"`
-}
-
-type fullSettlement struct {
-	SettlementView
-	Lines     []lineView      `json:"lines" nullable:"false"`
-	Event     json.RawMessage `json:"event" doc:"As the cabinet published it."`
-	Receipt   json.RawMessage `json:"receipt" doc:"As it was published first."`
-	Conflicts []conflictView  `json:"conflicts" nullable:"false"`
+	Lines        []lineView       `json:"lines" nullable:"false"`
+	Event        json.RawMessage  `json:"event" doc:"As the cabinet published it."`
+	Receipt      json.RawMessage  `json:"receipt" doc:"As it was published first."`
+	Conflicts    []conflictView   `json:"conflicts" nullable:"false"`
 }
 
 type conflictView struct {
@@ -40,10 +36,9 @@ type conflictView struct {
 
 type settlementsInput struct {
 	PageInput
-	DeviceID int64     `query:"deviceId" minimum:"1" maximum:"9007199254740991"`
-	Outcome  string    `query:"outcome" enum:"settled,empty,review,restocked,conflict,rejected"`
-	From     time.Time `query:"from" doc:"The first receivedAt that counts."`
-	To       time.Time `query:"to" doc:"The first receivedAt that no longer counts."`
+	Period
+	DeviceID int64  `query:"deviceId" minimum:"1" maximum:"9007199254740991"`
+	Outcome  string `query:"outcome" enum:"settled,empty,review,restocked,conflict,rejected"`
 }
 
 type settlementPath struct {
@@ -57,6 +52,10 @@ type settlementPlace struct {
 	CloseEventID string    `json:"closeEventId"`
 }
 
+func (p settlementPlace) sound() bool {
+	return storable(p.ReceivedAt) && cabinet.ValidID(p.CloseEventID)
+}
+
 func (s *Server) settlementRoutes() {
 	route(s, Viewer, huma.Operation{
 		OperationID: "listSettlements", Method: http.MethodGet, Path: "/v1/settlements",
@@ -68,7 +67,7 @@ func (s *Server) settlementRoutes() {
 	}, s.getSettlement)
 }
 
-func (s *Server) listSettlements(ctx context.Context, in *settlementsInput) (*pageOutput[SettlementView], error) {
+func (s *Server) listSettlements(ctx context.Context, in *settlementsInput) (*pageOutput[settlementView], error) {
 	filter := settlement.Filter{DeviceID: in.DeviceID, State: in.Outcome, From: in.From, To: in.To}
 	return readPage(in.PageInput, func(after *settlementPlace, limit int) ([]settlement.Settlement, error) {
 		return settlement.ListSettlements(ctx, s.db, filter, (*settlement.SettlementKey)(after), limit)
@@ -77,26 +76,24 @@ func (s *Server) listSettlements(ctx context.Context, in *settlementsInput) (*pa
 	}, viewSettlement)
 }
 
-func (s *Server) getSettlement(ctx context.Context, in *settlementPath) (*struct{ Body fullSettlement }, error) {
+func (s *Server) getSettlement(ctx context.Context, in *settlementPath) (*struct{ Body settlementView }, error) {
+	if !cabinet.ValidID(in.CloseEventID) {
+		return nil, fmt.Errorf("settlement: %w", settlement.ErrNotFound)
+	}
 	x, err := settlement.ReadSettlement(ctx, s.db, in.DeviceID, in.CloseEventID)
-	if err != nil {
-		return nil, err
-	}
-	full := fullSettlement{
-		SettlementView: viewSettlement(x), Lines: viewLines(x.Lines),
-		Event: embedded(x.Event), Receipt: embedded(x.ReceiptRaw), Conflicts: []conflictView{},
-	}
-	for _, c := range x.Conflicts {
-		full.Conflicts = append(full.Conflicts, conflictView{hex.EncodeToString(c.Digest), embedded(c.Payload), c.ReceivedAt})
-	}
-	return &struct{ Body fullSettlement }{full}, nil
+	return &struct{ Body settlementView }{viewSettlement(x)}, err
 }
 
-func viewSettlement(x settlement.Settlement) SettlementView {
-	return SettlementView{
+func viewSettlement(x settlement.Settlement) settlementView {
+	v := settlementView{
 		DeviceID: x.DeviceID, CloseEventID: x.CloseEventID, Outcome: x.Outcome, Reasons: x.Receipt.Reasons,
-		ReceivedAt: x.ReceivedAt, SettledAt: x.SettledAt, OrderID: idOrNull(x.OrderID),
+		ReceivedAt: x.ReceivedAt, SettledAt: x.SettledAt, OrderID: idOrNull(x.OrderID), Lines: viewLines(x.Lines),
+		Event: embedded(x.Event), Receipt: embedded(x.ReceiptRaw), Conflicts: make([]conflictView, len(x.Conflicts)),
 	}
+	for i, c := range x.Conflicts {
+		v.Conflicts[i] = conflictView{hex.EncodeToString(c.Digest), embedded(c.Payload), c.ReceivedAt}
+	}
+	return v
 }
 
 func idOrNull(id *int64) *string {

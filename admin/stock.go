@@ -47,6 +47,8 @@ type movementPlace struct {
 	Version   int64 `json:"version"`
 }
 
+func (p movementPlace) sound() bool { return p.ProductID > 0 }
+
 func (s *Server) stockRoutes() {
 	route(s, Viewer, huma.Operation{
 		OperationID: "listStock", Method: http.MethodGet, Path: "/v1/cabinets/{deviceId}/stock",

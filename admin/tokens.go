@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/uuid"
 	"gorm.io/gorm"
 )
 
@@ -42,6 +43,8 @@ type tokenPath struct {
 type tokenPlace struct {
 	ID string `json:"id"`
 }
+
+func (p tokenPlace) sound() bool { return uuid.Validate(p.ID) == nil }
 
 func (s *Server) tokenRoutes() {
 	route(s, Admin, huma.Operation{
@@ -82,6 +85,9 @@ func (s *Server) createToken(ctx context.Context, in *createToken) (*createToken
 }
 
 func (s *Server) deleteToken(ctx context.Context, in *tokenPath) (*struct{}, error) {
+	if uuid.Validate(in.ID) != nil {
+		return nil, errTokenGone
+	}
 	err := s.db.InTxCounted(ctx, func(tx *gorm.DB, attempt int) error {
 		result := tx.Exec("DELETE FROM api_tokens WHERE token_id = ?", in.ID)
 		if result.Error == nil && result.RowsAffected == 0 && attempt == 1 { // later it may be our own doing

@@ -21,13 +21,14 @@ func identifier(raw []byte) (string, bool) {
 		return "", false
 	}
 	id := string(unquote(raw))
-	if !validID(id) {
+	if !ValidID(id) {
 		return "", false
 	}
 	return id, true
 }
 
-func validID(id string) bool {
+// ValidID tells whether a text can be a closeEventId: 1 to MaxIDLength characters of A-Z a-z 0-9 . _ : -
+func ValidID(id string) bool {
 	if len(id) < 1 || len(id) > MaxIDLength {
 		return false
 	}

@@ -22,20 +22,19 @@ type Settlement struct {
 	Receipt      cabinet.Receipt
 	ReceivedAt   time.Time
 	SettledAt    time.Time
-
-	// Of a single read alone:
-
-	Event      []byte // JSON, as it was published
-	ReceiptRaw []byte // JSON, as it was published first
-	Lines      []OrderLine
-	Conflicts  []Contradiction
+	Event        []byte // JSON, as it was published
+	ReceiptRaw   []byte // JSON, as it was published first
+	Lines        []OrderLine
+	Conflicts    []Contradiction
 }
 
 // Contradiction is other content that came under a settlement's id (R3).
 type Contradiction struct {
-	Digest     []byte // SHA-256 of its meaning
-	Payload    []byte // JSON, as it was published
-	ReceivedAt time.Time
+	DeviceID     int64
+	CloseEventID string
+	Digest       []byte // SHA-256 of its meaning
+	Payload      []byte // JSON, as it was published
+	ReceivedAt   time.Time
 }
 
 // SettlementKey is a place in the list of settlements.
@@ -54,8 +53,8 @@ type Filter struct {
 	To       time.Time // the first moment that does not
 }
 
-// ListSettlements reads up to limit settlements that come after the place before, the newest first; nil means from the
-// newest.
+// ListSettlements reads up to limit settlements with all that belongs to them that come after the place before, the
+// newest first; nil means from the newest.
 func ListSettlements(
 	ctx context.Context, db *database.DB, f Filter, before *SettlementKey, limit int,
 ) ([]Settlement, error) {
@@ -67,55 +66,81 @@ func ListSettlements(
 		w.and(`received_at <= ? AND (received_at < ? OR device_id < ? OR device_id = ? AND close_event_id < ?)`,
 			before.ReceivedAt, before.ReceivedAt, before.DeviceID, before.DeviceID, before.CloseEventID)
 	}
-	var rows []settlementRow
-	err := db.Read(ctx).Raw(`SELECT device_id, close_event_id, outcome, order_id, receipt, received_at, settled_at
-		FROM settlements`+w.clause()+` ORDER BY received_at DESC, device_id DESC, close_event_id DESC LIMIT ?`,
-		append(w.args, limit)...).Scan(&rows).Error
-	if err != nil {
-		return nil, fmt.Errorf("list settlements: %w", err)
-	}
-	list := make([]Settlement, len(rows))
-	for i := range rows {
-		if list[i], err = rows[i].settlement(); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
+	return readSettlements(db.Read(ctx), w.clause()+` ORDER BY received_at DESC, device_id DESC, close_event_id DESC LIMIT ?`,
+		append(w.args, limit)...)
 }
 
 // ReadSettlement reads one settlement with all that belongs to it, or returns [ErrNotFound].
 func ReadSettlement(ctx context.Context, db *database.DB, deviceID int64, closeEventID string) (Settlement, error) {
-	var rows []settlementRow
-	err := db.Read(ctx).Raw(`SELECT device_id, close_event_id, outcome, order_id, receipt, received_at, settled_at, payload
-		FROM settlements WHERE device_id = ? AND close_event_id = ?`, deviceID, closeEventID).Scan(&rows).Error
+	list, err := readSettlements(db.Read(ctx), " WHERE device_id = ? AND close_event_id = ?", deviceID, closeEventID)
+	if err == nil && len(list) == 0 {
+		err = ErrNotFound
+	}
 	if err != nil {
-		return Settlement{}, fmt.Errorf("read settlement %d/%s: %w", deviceID, closeEventID, err)
+		return Settlement{}, fmt.Errorf("settlement %d/%s: %w", deviceID, closeEventID, err)
 	}
-	if len(rows) == 0 {
-		return Settlement{}, fmt.Errorf("settlement %d/%s: %w", deviceID, closeEventID, ErrNotFound)
-	}
-	s, err := rows[0].settlement()
-	if err != nil {
-		return Settlement{}, err
-	}
-	s.Event, s.ReceiptRaw = rows[0].Payload, rows[0].Receipt
-	if s.OrderID != nil {
-		if s.Lines, err = readLines(db.Read(ctx), deviceID, *s.OrderID); err != nil {
-			return Settlement{}, err
-		}
-	}
-	s.Conflicts, err = readContradictions(db.Read(ctx), deviceID, closeEventID)
-	return s, err
+	return list[0], nil
 }
 
-func readContradictions(tx *gorm.DB, deviceID int64, closeEventID string) ([]Contradiction, error) {
-	var list []Contradiction
-	err := tx.Raw(`SELECT digest, payload, received_at FROM settlement_conflicts
-		WHERE device_id = ? AND close_event_id = ? ORDER BY received_at, digest`, deviceID, closeEventID).Scan(&list).Error
-	if err != nil {
-		return nil, fmt.Errorf("read conflicts of %d/%s: %w", deviceID, closeEventID, err)
+const settlementColumns = `device_id, close_event_id, outcome, order_id, payload, receipt, received_at, settled_at`
+
+// readSettlements reads the rows that the clauses choose, their lines and their conflicts, in one statement each.
+func readSettlements(tx *gorm.DB, clauses string, args ...any) ([]Settlement, error) {
+	var rows []settlementRow
+	if err := tx.Raw("SELECT "+settlementColumns+" FROM settlements"+clauses, args...).Scan(&rows).Error; err != nil {
+		return nil, fmt.Errorf("read settlements: %w", err)
 	}
-	return list, nil
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	list := make([]Settlement, len(rows))
+	at := make(map[key]*Settlement, len(rows))
+	var err error
+	for i := range rows {
+		if list[i], err = rows[i].settlement(); err != nil {
+			return nil, err
+		}
+		at[key{rows[i].DeviceID, rows[i].CloseEventID}] = &list[i]
+	}
+	if err := addSettledLines(tx, list); err != nil {
+		return nil, err
+	}
+	return list, addContradictions(tx, at)
+}
+
+func addSettledLines(tx *gorm.DB, list []Settlement) error {
+	at := map[int64]*Settlement{}
+	var orders [][]any
+	for i, s := range list {
+		if s.OrderID != nil {
+			at[*s.OrderID] = &list[i]
+			orders = append(orders, []any{s.DeviceID, *s.OrderID})
+		}
+	}
+	lines, err := readLines(tx, orders)
+	for _, l := range lines {
+		s := at[l.OrderID]
+		s.Lines = append(s.Lines, l)
+	}
+	return err
+}
+
+func addContradictions(tx *gorm.DB, at map[key]*Settlement) error {
+	keys := make([][]any, 0, len(at))
+	for k := range at {
+		keys = append(keys, []any{k.deviceID, k.closeEventID})
+	}
+	var list []Contradiction
+	err := tx.Raw(`SELECT device_id, close_event_id, digest, payload, received_at FROM settlement_conflicts
+		WHERE (device_id, close_event_id) IN ? ORDER BY received_at, digest`, keys).Scan(&list).Error
+	if err != nil {
+		return fmt.Errorf("read conflicts of %d settlements: %w", len(at), err)
+	}
+	for _, c := range list {
+		s := at[key{c.DeviceID, c.CloseEventID}]
+		s.Conflicts = append(s.Conflicts, c)
+	}
+	return nil
 }
 
 type settlementRow struct {
@@ -132,7 +157,7 @@ type settlementRow struct {
 func (r *settlementRow) settlement() (Settlement, error) {
 	s := Settlement{
 		DeviceID: r.DeviceID, CloseEventID: r.CloseEventID, Outcome: r.Outcome, OrderID: r.OrderID,
-		ReceivedAt: r.ReceivedAt, SettledAt: r.SettledAt,
+		ReceivedAt: r.ReceivedAt, SettledAt: r.SettledAt, Event: r.Payload, ReceiptRaw: r.Receipt,
 	}
 	if err := json.Unmarshal(r.Receipt, &s.Receipt); err != nil {
 		return s, fmt.Errorf("stored receipt of %d/%s: %w", r.DeviceID, r.CloseEventID, err)

@@ -38,7 +38,7 @@ type OrderLine struct {
 
 const (
 	orderColumns = "order_id, device_id, close_event_id, user_id, status, currency, total_minor, created_at"
-	lineColumns  = `l.order_id, l.line, l.origin, l.product_id, l.quantity, l.unit_price_minor, l.amount_minor, l.evidence`
+	lineColumns  = "order_id, line, origin, product_id, quantity, unit_price_minor, amount_minor, evidence"
 )
 
 // ListOrders reads up to limit orders with ids below before, the newest first, with their lines; 0 means from the
@@ -94,34 +94,29 @@ func ReadOrder(ctx context.Context, db *database.DB, orderID int64) (Order, erro
 
 // addLines reads the lines of all orders in one statement.
 func addLines(tx *gorm.DB, orders []Order) error {
-	if len(orders) == 0 {
-		return nil
-	}
-	at := make(map[int64]int, len(orders))
-	ids := make([]int64, len(orders))
+	at := make(map[int64]*Order, len(orders))
+	keys := make([][]any, len(orders))
 	for i, o := range orders {
-		at[o.OrderID], ids[i] = i, o.OrderID
+		at[o.OrderID], keys[i] = &orders[i], []any{o.DeviceID, o.OrderID}
 	}
-	var lines []OrderLine
-	err := tx.Raw("SELECT "+lineColumns+` FROM orders o
-		JOIN order_lines l ON l.device_id = o.device_id AND l.order_id = o.order_id
-		WHERE o.order_id IN ? ORDER BY l.order_id, l.line`, ids).Scan(&lines).Error
-	if err != nil {
-		return fmt.Errorf("read lines of %d orders: %w", len(orders), err)
-	}
+	lines, err := readLines(tx, keys)
 	for _, l := range lines {
-		o := &orders[at[l.OrderID]]
+		o := at[l.OrderID]
 		o.Lines = append(o.Lines, l)
 	}
-	return nil
+	return err
 }
 
-func readLines(tx *gorm.DB, deviceID, orderID int64) ([]OrderLine, error) {
+// readLines reads the lines of orders, each given by its cabinet and its id.
+func readLines(tx *gorm.DB, orders [][]any) ([]OrderLine, error) {
+	if len(orders) == 0 {
+		return nil, nil
+	}
 	var lines []OrderLine
-	err := tx.Raw("SELECT "+lineColumns+" FROM order_lines l WHERE l.device_id = ? AND l.order_id = ? ORDER BY l.line",
-		deviceID, orderID).Scan(&lines).Error
+	err := tx.Raw("SELECT "+lineColumns+" FROM order_lines WHERE (device_id, order_id) IN ? ORDER BY order_id, line",
+		orders).Scan(&lines).Error
 	if err != nil {
-		return nil, fmt.Errorf("read lines of order %d: %w", orderID, err)
+		return nil, fmt.Errorf("read lines of %d orders: %w", len(orders), err)
 	}
 	return lines, nil
 }
