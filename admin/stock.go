@@ -43,11 +43,12 @@ type movementsInput struct {
 }
 
 type movementPlace struct {
-	ProductID int64 `json:"productId"`
-	Version   int64 `json:"version"`
+	CreatedAt time.Time `json:"createdAt"`
+	ProductID int64     `json:"productId"`
+	Version   int64     `json:"version"`
 }
 
-func (p movementPlace) sound() bool { return p.ProductID > 0 }
+func (p movementPlace) sound() bool { return storable(p.CreatedAt) }
 
 func (s *Server) stockRoutes() {
 	route(s, Viewer, huma.Operation{
@@ -56,7 +57,7 @@ func (s *Server) stockRoutes() {
 	}, s.listStock)
 	route(s, Viewer, huma.Operation{
 		OperationID: "listMovements", Method: http.MethodGet, Path: "/v1/cabinets/{deviceId}/movements",
-		Summary: "The ledger: newest first, product by product", Errors: []int{http.StatusNotFound},
+		Summary: "The ledger, the newest first", Errors: []int{http.StatusNotFound},
 	}, s.listMovements)
 }
 
@@ -77,5 +78,5 @@ func (s *Server) listMovements(ctx context.Context, in *movementsInput) (*pageOu
 	}
 	return readPage(in.PageInput, func(after *movementPlace, limit int) ([]inventory.Movement, error) {
 		return inventory.ListMovements(ctx, s.db, in.DeviceID, in.ProductID, (*inventory.MovementKey)(after), limit)
-	}, func(m inventory.Movement) movementPlace { return movementPlace{m.ProductID, m.Version} }, viewMovement)
+	}, func(m inventory.Movement) movementPlace { return movementPlace{m.CreatedAt, m.ProductID, m.Version} }, viewMovement)
 }

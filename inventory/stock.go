@@ -32,24 +32,31 @@ func ListStock(ctx context.Context, db *database.DB, deviceID, after int64, limi
 }
 
 // MovementKey is a place in a cabinet's ledger.
-type MovementKey struct{ ProductID, Version int64 }
+type MovementKey struct {
+	CreatedAt          time.Time
+	ProductID, Version int64
+}
 
 // ListMovements reads up to limit movements of a cabinet that come after the place before, the newest first; nil means
-// from the newest. With a productID of 0 it walks the products from the highest down, the movements of each together.
-// Their Shortfall stays 0: discrepancies tell it.
+// from the newest. With a productID of 0 it reads those of all products. Their Shortfall stays 0: discrepancies tell it.
 func ListMovements(
 	ctx context.Context, db *database.DB, deviceID, productID int64, before *MovementKey, limit int,
 ) ([]Movement, error) {
 	query, args := "SELECT * FROM stock_movements WHERE device_id = ?", []any{deviceID}
-	if productID != 0 {
-		query, args = query+" AND product_id = ?", append(args, productID)
+	order := "created_at DESC, product_id DESC, version DESC"
+	if productID != 0 { // one product's versions say what came first, whatever the clocks of two processes said
+		query, args, order = query+" AND product_id = ?", append(args, productID), "version DESC"
 	}
-	if before != nil {
-		query += " AND (product_id < ? OR product_id = ? AND version < ?)"
-		args = append(args, before.ProductID, before.ProductID, before.Version)
+	switch {
+	case before == nil:
+	case productID != 0:
+		query, args = query+" AND version < ?", append(args, before.Version)
+	default:
+		query += " AND created_at <= ? AND (created_at < ? OR product_id < ? OR product_id = ? AND version < ?)"
+		args = append(args, before.CreatedAt, before.CreatedAt, before.ProductID, before.ProductID, before.Version)
 	}
 	var rows []movementRow
-	err := db.Read(ctx).Raw(query+" ORDER BY product_id DESC, version DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
+	err := db.Read(ctx).Raw(query+" ORDER BY "+order+" LIMIT ?", append(args, limit)...).Scan(&rows).Error
 	if err != nil {
 		return nil, fmt.Errorf("list movements of cabinet %d: %w", deviceID, err)
 	}

@@ -2,6 +2,7 @@ package inventory_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -60,6 +61,9 @@ func TestMovementsAreWalkedNewestFirst(t *testing.T) {
 	for range 3 {
 		restock(t, db, 1, inventory.RestockLine{ProductID: 1, Quantity: 1}, inventory.RestockLine{ProductID: 2, Quantity: 2})
 	}
+	if err := db.Read(t.Context()).Exec("UPDATE stock_movements SET created_at = TIMESTAMPADD(SECOND, version, '2026-11-30')").Error; err != nil {
+		t.Fatal(err)
+	}
 	walk := func(productID int64) (places []inventory.MovementKey) {
 		var before *inventory.MovementKey
 		for {
@@ -71,7 +75,7 @@ func TestMovementsAreWalkedNewestFirst(t *testing.T) {
 				if m.Balance != m.Version*m.ProductID || m.Delta != m.ProductID || m.Kind != inventory.Restock || m.Quantity != m.Delta {
 					t.Errorf("movement %+v", m)
 				}
-				places = append(places, inventory.MovementKey{ProductID: m.ProductID, Version: m.Version})
+				places = append(places, inventory.MovementKey{CreatedAt: m.CreatedAt, ProductID: m.ProductID, Version: m.Version})
 			}
 			if len(list) < 2 {
 				return places
@@ -79,11 +83,15 @@ func TestMovementsAreWalkedNewestFirst(t *testing.T) {
 			before = &places[len(places)-1]
 		}
 	}
-	type keys = []inventory.MovementKey
-	if diff := cmp.Diff(keys{{2, 3}, {2, 2}, {2, 1}, {1, 3}, {1, 2}, {1, 1}}, walk(0)); diff != "" {
+	key := func(productID, version int64) inventory.MovementKey {
+		at := time.Date(2026, 11, 30, 0, 0, int(version), 0, time.UTC)
+		return inventory.MovementKey{CreatedAt: at, ProductID: productID, Version: version}
+	}
+	all := []inventory.MovementKey{key(2, 3), key(1, 3), key(2, 2), key(1, 2), key(2, 1), key(1, 1)}
+	if diff := cmp.Diff(all, walk(0)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(keys{{1, 3}, {1, 2}, {1, 1}}, walk(1)); diff != "" {
+	if diff := cmp.Diff([]inventory.MovementKey{key(1, 3), key(1, 2), key(1, 1)}, walk(1)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -160,8 +160,8 @@ func (s *Simulator) readCabinet(ctx context.Context, d *device, t *theirs) error
 	return s.readMovements(ctx, d, path+"/movements", moved, t)
 }
 
-// readMovements reads the ledger of a cabinet. Each product's movements come newest first; where an earlier run left a long
-// history, each product is read only as far back as this run goes.
+// readMovements reads the ledger of a cabinet. Movements come newest first; where an earlier run left a long history, each
+// product is read only as far back as this run goes.
 func (s *Simulator) readMovements(ctx context.Context, d *device, path string, moved []int64, t *theirs) error {
 	const long = 2000
 	older := int64(0)

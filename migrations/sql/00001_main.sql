@@ -91,7 +91,8 @@ CREATE TABLE IF NOT EXISTS stock_movements (
   seq_epoch INT NULL,
   created_at DATETIME(3) NOT NULL,
   PRIMARY KEY (device_id, product_id, version),
-  KEY stock_movements_ref (device_id, ref)
+  KEY stock_movements_ref (device_id, ref),
+  KEY stock_movements_newest (device_id, created_at, product_id, version)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS restocks (
@@ -112,7 +113,7 @@ CREATE TABLE IF NOT EXISTS settlements (
   order_id BIGINT NULL,
   seq BIGINT NULL,
   payload MEDIUMBLOB NOT NULL,
-  receipt BLOB NOT NULL,
+  receipt MEDIUMBLOB NOT NULL,
   received_at DATETIME(3) NOT NULL,
   settled_at DATETIME(3) NOT NULL,
   PRIMARY KEY (device_id, close_event_id),
@@ -163,7 +164,7 @@ CREATE TABLE IF NOT EXISTS reviews (
   order_id BIGINT NULL,
   conflict_digest BINARY(32) NULL,
   reasons BLOB NOT NULL,
-  proposed BLOB NOT NULL,
+  proposed MEDIUMBLOB NOT NULL,
   evidence MEDIUMBLOB NOT NULL,
   status VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   note VARCHAR(500) NOT NULL DEFAULT '',
