@@ -107,7 +107,7 @@ func insertLetters(tx *gorm.DB, rows [][]any) error {
 // Park keeps a delivery that could not be written, for reasons of ours, as a dead letter
 // `internal`. Nothing is answered, so that the cabinet sends it again.
 func (s *Service) Park(ctx context.Context, d Delivery, cause error) error {
-	it := open(d)
+	it := s.open(d)
 	l := &letter{LetterInternal, cause.Error(), it.key.closeEventID}
 	err := s.db.InTx(ctx, func(tx *gorm.DB) error {
 		now := database.Now()
@@ -132,7 +132,7 @@ func (s *Service) RetryDeadLetter(ctx context.Context, id int64) (Answer, error)
 	if d.Size > len(d.Payload) {
 		return Answer{}, fmt.Errorf("retry dead letter %d: %w", id, ErrPayloadCut)
 	}
-	it := open(d)
+	it := s.open(d)
 	it.retried = true
 	s.run(ctx, []*item{it})
 	switch {

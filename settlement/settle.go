@@ -44,7 +44,7 @@ type key struct {
 func (s *Service) Settle(ctx context.Context, deliveries []Delivery) []Answer {
 	items := make([]*item, len(deliveries))
 	for i := range deliveries {
-		items[i] = open(deliveries[i])
+		items[i] = s.open(deliveries[i])
 	}
 	s.run(ctx, items)
 	answers := make([]Answer, len(items))
@@ -63,21 +63,37 @@ func (s *Service) run(ctx context.Context, items []*item) {
 
 // open decodes a delivery. An event that names another cabinet than its topic is never
 // settled (R10); neither is what is not an event.
-func open(d Delivery) *item {
+func (s *Service) open(d Delivery) *item {
 	it := &item{Delivery: d.Cut()}
-	event, err := it.decode()
+	it.attribute(s.read(it.decode))
+	return it
+}
+
+// read decodes within guard: a message that makes Doortab itself fail ends as a dead letter, not in a crash at each resend.
+func (s *Service) read(decode func() (*cabinet.Event, error)) (event *cabinet.Event, digest [32]byte, err error) {
+	err = s.guard(func() (err error) {
+		if event, err = decode(); err == nil {
+			digest = event.Digest()
+		}
+		return err
+	})
+	return event, digest, err
+}
+
+func (it *item) attribute(event *cabinet.Event, digest [32]byte, err error) {
 	var wrong *cabinet.EnvelopeError
 	switch {
-	case errors.As(err, &wrong) && wrong.DeviceID != 0 && wrong.DeviceID != d.DeviceID:
-		it.letter = identityMismatch(d.DeviceID, wrong.DeviceID, wrong.CloseEventID)
+	case errors.As(err, &wrong) && wrong.DeviceID != 0 && wrong.DeviceID != it.DeviceID:
+		it.letter = identityMismatch(it.DeviceID, wrong.DeviceID, wrong.CloseEventID)
 	case errors.As(err, &wrong):
 		it.letter = malformed(wrong)
-	case event.DeviceID != d.DeviceID:
-		it.letter = identityMismatch(d.DeviceID, event.DeviceID, event.CloseEventID)
+	case err != nil:
+		it.letter = &letter{reason: LetterInternal, detail: err.Error()}
+	case event.DeviceID != it.DeviceID:
+		it.letter = identityMismatch(it.DeviceID, event.DeviceID, event.CloseEventID)
 	default:
-		it.event, it.key, it.digest = event, key{event.DeviceID, event.CloseEventID}, event.Digest()
+		it.event, it.key, it.digest = event, key{event.DeviceID, event.CloseEventID}, digest
 	}
-	return it
 }
 
 // settle keeps a group whole, or in parts where it fails for a reason of one of them. It
