@@ -17,13 +17,12 @@ const (
 
 const topicRoot = "v1/cabinets/"
 
-// Filters that Doortab's workers subscribe to. The shared one needs a broker that shares subscriptions.
+// Filters that Doortab's workers subscribe to.
 const (
-	DoorClosedFilter       = topicRoot + "+/" + LeafDoorClosed
-	SharedDoorClosedFilter = "$share/doortab/" + DoorClosedFilter
-	DoorFilter             = topicRoot + "+/" + LeafDoor
-	StatusFilter           = topicRoot + "+/" + LeafStatus
-	TelemetryFilter        = topicRoot + "+/" + LeafTelemetry
+	DoorClosedFilter = topicRoot + "+/" + LeafDoorClosed
+	DoorFilter       = topicRoot + "+/" + LeafDoor
+	StatusFilter     = topicRoot + "+/" + LeafStatus
+	TelemetryFilter  = topicRoot + "+/" + LeafTelemetry
 )
 
 // DoorClosedTopic is where the cabinet reports a closed door.

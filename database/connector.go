@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -70,12 +69,3 @@ func settingsFor(dsn string) (*mysql.Config, error) {
 type silent struct{}
 
 func (silent) Print(...any) {}
-
-// SchemaOf returns the schema that a DSN names, or "" where it can't be read.
-func SchemaOf(dsn string) string {
-	c, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		return ""
-	}
-	return strings.Clone(c.DBName)
-}

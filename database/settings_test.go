@@ -183,16 +183,3 @@ func TestRefusedUser(t *testing.T) {
 		t.Errorf("class %s: %v", database.ClassOf(err), err)
 	}
 }
-
-func TestSchemaOf(t *testing.T) {
-	t.Parallel()
-	for dsn, want := range map[string]string{
-		"root@unix(/run/mariadb.sock)/doortab": "doortab",
-		"root@tcp(127.0.0.1:3306)/":            "",
-		"root@tcp(127.0.0.1":                   "",
-	} {
-		if got := database.SchemaOf(dsn); got != want {
-			t.Errorf("schema of %s is %q", dsn, got)
-		}
-	}
-}
