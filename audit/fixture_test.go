@@ -190,8 +190,8 @@ func (b books) settlement(device int64, event, outcome string, order int64, line
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.exec("INSERT INTO settlements VALUES (?, ?, ?, ?, ?, NULL, '{}', ?, ?, ?)",
-		device, event, outcome, digestOf(event), orderID, text, settledAt, settledAt)
+	b.exec(`INSERT INTO settlements (device_id, close_event_id, outcome, digest, order_id, payload, receipt, received_at, settled_at)
+		VALUES (?, ?, ?, ?, ?, '{}', ?, ?, ?)`, device, event, outcome, digestOf(event), orderID, text, settledAt, settledAt)
 }
 
 func (b books) order(device int64, event string, order int64, status string, lines ...cabinet.Line) {

@@ -40,9 +40,9 @@ func (b *batch) settle(ledger *inventory.Ledger, it *item, v *verdict) {
 	}
 	slices.Sort(v.reasons)
 	receipt := b.plainReceipt(it, v.outcome, b.now, v.reasons...)
-	var orderID, seq any
+	var orderID, seq, epoch any
 	if it.at != nil {
-		seq = it.at.Seq
+		seq, epoch = it.at.Seq, it.at.Epoch
 	}
 	if v.hasOrder(it.event.Kind) {
 		id := b.id()
@@ -58,8 +58,8 @@ func (b *batch) settle(ledger *inventory.Ledger, it *item, v *verdict) {
 	it.planned = marshal(receipt)
 	it.answer = Answer{Receipt: receipt}
 	b.settlements = append(b.settlements, []any{
-		it.key.deviceID, it.key.closeEventID, v.outcome, it.digest[:], orderID, seq, it.Payload, it.planned,
-		it.ReceivedAt, b.now,
+		it.key.deviceID, it.key.closeEventID, v.outcome, it.digest[:], orderID, seq, epoch, it.Payload,
+		it.planned, it.ReceivedAt, b.now,
 	})
 }
 

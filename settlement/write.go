@@ -108,7 +108,7 @@ func (b *batch) write(tx *gorm.DB, ledger *inventory.Ledger) error {
 		return cmp.Or(cmp.Compare(x[0].(int64), y[0].(int64)), cmp.Compare(x[1].(string), y[1].(string)))
 	})
 	if err := insert(tx, "settlements", "", b.settlements, "device_id", "close_event_id", "outcome", "digest",
-		"order_id", "seq", "payload", "receipt", "received_at", "settled_at"); err != nil {
+		"order_id", "seq", "seq_epoch", "payload", "receipt", "received_at", "settled_at"); err != nil {
 		return err
 	}
 	if err := ledger.Write(tx, b.now); err != nil {

@@ -112,6 +112,7 @@ CREATE TABLE IF NOT EXISTS settlements (
   digest BINARY(32) NOT NULL,
   order_id BIGINT NULL,
   seq BIGINT NULL,
+  seq_epoch INT NULL,
   payload MEDIUMBLOB NOT NULL,
   receipt MEDIUMBLOB NOT NULL,
   received_at DATETIME(3) NOT NULL,
