@@ -20,14 +20,22 @@ func (j *judging) hidden(found []explanation) []explanation {
 		return nil
 	}
 	hidden := j.masked(best)
-	for to, w := range j.lanes {
-		if w.blind() || best.choices[to].own != 0 || len(best.choices[to].strays) > 0 || w.tags != 0 || !j.untagged(w.product.ProductID) {
-			continue
+	for from, w := range j.lanes {
+		if best.choices[from].own > 0 && j.untagged(w.product.ProductID) {
+			hidden = append(hidden, j.exchanges(best, from)...)
 		}
-		for from, other := range j.lanes {
-			if best.choices[from].own > 0 && j.untagged(other.product.ProductID) && j.exchanged(other, w) {
-				hidden = append(hidden, j.exchange(best, from, to))
-			}
+	}
+	return hidden
+}
+
+// exchanges puts a unit of one lane in the place of one of each still lane.
+func (j *judging) exchanges(best explanation, from int) []explanation {
+	var hidden []explanation
+	for to, w := range j.lanes {
+		c := best.choices[to]
+		if !w.blind() && c.own == 0 && !c.unexplained && len(c.strays) == 0 && w.tags == 0 &&
+			j.exchanged(j.lanes[from], w) && j.untagged(w.product.ProductID) {
+			hidden = append(hidden, j.exchange(best, from, to))
 		}
 	}
 	return hidden

@@ -1,9 +1,6 @@
 package cabinet
 
-import (
-	"encoding/hex"
-	"fmt"
-)
+import "encoding/hex"
 
 // SGTIN is a serialised GTIN as an SGTIN-96 tag carries it (GS1 EPC Tag Data Standard, section "SGTIN-96").
 type SGTIN struct {
@@ -41,20 +38,31 @@ func DecodeSGTIN(epc string) (tag SGTIN, ok bool) {
 	if tag.Partition >= len(prefixBits) {
 		return SGTIN{}, false
 	}
-	itemBits := sgtinSplit - prefixBits[tag.Partition]
+	prefixDigits, itemBits := prefixDigits0-tag.Partition, sgtinSplit-prefixBits[tag.Partition]
 	split := bits(raw, 14, sgtinSplit)
-	prefix, item := split>>itemBits, split&(1<<itemBits-1)
-	digits := prefixDigits0 - tag.Partition
-	tag.CompanyPrefix = fmt.Sprintf("%0*d", digits, prefix)
-	reference := fmt.Sprintf("%0*d", sgtinDigits-digits, item)
-	if len(tag.CompanyPrefix) > digits || len(reference) > sgtinDigits-digits {
+	var gtin [14]byte // the indicator, the company prefix, the item reference without its indicator, the check digit
+	prefixFits := decimal(gtin[1:1+prefixDigits], split>>itemBits)
+	// The item reference's first digit is the indicator and is written over the prefix's last one, which then comes back.
+	reference := gtin[prefixDigits:sgtinDigits]
+	last := reference[0]
+	itemFits := decimal(reference, split&(1<<itemBits-1))
+	gtin[0], reference[0] = reference[0], last
+	if !prefixFits || !itemFits {
 		return SGTIN{}, false
 	}
-	// The first digit of the item reference is the GTIN's indicator and stands before the company prefix.
-	body := reference[:1] + tag.CompanyPrefix + reference[1:]
-	tag.GTIN14 = body + string(checkDigit(body))
+	gtin[sgtinDigits] = checkDigit(gtin[:sgtinDigits])
+	tag.GTIN14, tag.CompanyPrefix = string(gtin[:]), string(gtin[1:1+prefixDigits])
 	tag.Serial = bits(raw, 14+sgtinSplit, sgtinSerial)
 	return tag, true
+}
+
+// decimal writes the value with leading zeros. It reports whether the digits suffice.
+func decimal(digits []byte, value int64) bool {
+	for i := len(digits) - 1; i >= 0; i-- {
+		digits[i] = byte('0' + value%10)
+		value /= 10
+	}
+	return value == 0
 }
 
 // bits reads count bits, at most 62, from the bit at on, the first being the highest of the first byte.
@@ -67,9 +75,9 @@ func bits(raw [sgtinBytes]byte, at, count int) int64 {
 }
 
 // checkDigit of the 13 digits before it (GS1 General Specifications, "Check digit calculation"): weights 3 and 1 in turn.
-func checkDigit(digits string) byte {
+func checkDigit(digits []byte) byte {
 	sum := 0
-	for i, d := range []byte(digits) {
+	for i, d := range digits {
 		weight := 3 - 2*(i%2)
 		sum += weight * int(d-'0')
 	}
