@@ -32,7 +32,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-func settingsFor(dsn string) (*mysql.Config, error) {
+func settingsFor(dsn string, answerWait time.Duration) (*mysql.Config, error) {
 	if dsn == "" {
 		return nil, errors.New("no database: give --database-dsn or DOORTAB_DATABASE_DSN, such as user:password@tcp(127.0.0.1:3306)/doortab")
 	}

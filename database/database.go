@@ -7,6 +7,7 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -24,9 +25,7 @@ const (
 	// LockWait is how long a statement waits for a row lock before it fails with 1205.
 	LockWait = 2 * time.Second
 
-	// answerWait bounds each read from the server. It must exceed LockWait, else a wait for
-	// a lock would look like a broken connection.
-	answerWait = 30 * time.Second
+	defaultAnswerWait = 30 * time.Second
 
 	defaultPool = 16
 )
@@ -38,6 +37,10 @@ type Config struct {
 	// Pool is the number of connections, open and idle alike; 16 where it is 0. Keep it below
 	// the server's max_connections, shared by all processes.
 	Pool int
+	// AnswerWait bounds each wait for the server's answer; 30 s where it is 0. It must exceed
+	// [LockWait], else a wait for a lock would look like a broken connection. A migration of
+	// a large table needs hours.
+	AnswerWait time.Duration
 	// Logger hears of retries; slog.Default where it is nil.
 	Logger *slog.Logger
 }
@@ -52,7 +55,7 @@ type DB struct {
 // Open prepares the pool without waiting for the server: a server that is down shows at the
 // first statement, or at [DB.Ping]. It fails on a DSN that can't be parsed or names no schema.
 func Open(config Config) (*DB, error) {
-	settings, err := settingsFor(config.DSN)
+	settings, err := settingsFor(config.DSN, cmp.Or(config.AnswerWait, defaultAnswerWait))
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,7 +26,8 @@ const (
 	defaultWorkers  = 4
 	defaultQueue    = 4096
 	defaultMaxGroup = 200
-	maxGroupBytes   = 4 << 20 // keeps one INSERT of payloads far below max_allowed_packet
+	maxGroupBytes   = 4 << 20  // keeps one INSERT of payloads far below max_allowed_packet
+	maxHeldBytes    = 64 << 20 // payloads taken and not acknowledged
 )
 
 // Message is a delivery and how to acknowledge it.
@@ -72,6 +74,7 @@ func (c Config) withDefaults() Config {
 type Intake struct {
 	Config
 	queues  []chan Message
+	held    atomic.Int64 // bytes of payloads taken and not acknowledged
 	retries *retries
 	metrics *metrics
 }
@@ -92,14 +95,22 @@ func New(c Config) *Intake {
 // Its payload should be whole: what is too large is cut here.
 func (i *Intake) Offer(m Message) bool {
 	m.Delivery = m.Cut()
-	queue := i.queues[uint64(m.DeviceID)%uint64(len(i.queues))] //nolint:gosec // any spread will do
-	select {
-	case queue <- m:
-		return true
-	default:
-		i.metrics.refused.Inc()
-		return false
+	size, acknowledge := int64(len(m.Payload)), m.Ack
+	m.Ack = func() {
+		i.held.Add(-size)
+		acknowledge()
 	}
+	queue := i.queues[uint64(m.DeviceID)%uint64(len(i.queues))] //nolint:gosec // any spread will do
+	if i.held.Add(size) <= maxHeldBytes {
+		select {
+		case queue <- m:
+			return true
+		default:
+		}
+	}
+	i.held.Add(-size)
+	i.metrics.refused.Inc()
+	return false
 }
 
 // Run works until ctx ends, finishes the groups in hand and returns. What is still queued

@@ -29,6 +29,7 @@ func newMetrics(i *Intake) *metrics {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "doortab", Name: name, Help: help}, read)
 	}
 	i.Metrics.MustRegister(m.groups, m.seconds, m.refused,
+		gauge("held_bytes", "Bytes of payloads taken and not acknowledged.", func() float64 { return float64(i.held.Load()) }),
 		gauge("queue_depth", "Messages waiting for a worker.", i.depth),
 		gauge("retrying_events", "Events that are tried again beside the others.", func() float64 {
 			return float64(i.retries.pending.Load())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"time"
 
 	"doortab/database"
 )
@@ -19,6 +20,10 @@ type commandLine struct {
 	DeadLetters deadLettersCommand `cmd:"" name:"dead-letters" help:"Messages that could not be attributed to a cabinet and event."`
 }
 
+// commandAnswerWait is how long a command may wait for one statement: altering or reading a
+// large table takes its time, and somebody watches.
+const commandAnswerWait = 6 * time.Hour
+
 // databaseFlags reach the database.
 type databaseFlags struct {
 	DatabaseDSN string `name:"database-dsn" placeholder:"DSN" help:"MySQL or MariaDB: user:password@tcp(host:port)/schema."`
@@ -26,7 +31,7 @@ type databaseFlags struct {
 }
 
 func (f *databaseFlags) open(log *slog.Logger) (*database.DB, error) {
-	return database.Open(database.Config{DSN: f.DatabaseDSN, Logger: log})
+	return database.Open(database.Config{DSN: f.DatabaseDSN, AnswerWait: commandAnswerWait, Logger: log})
 }
 
 func (f *databaseFlags) logger(c *console) *slog.Logger { return newLogger(c, f.LogLevel) }

@@ -26,6 +26,8 @@ type devCommand struct {
 	MQTTListen  string `name:"mqtt-listen" default:"127.0.0.1:0" help:"Address of the embedded broker; port 0 takes a free one."`
 	Currency    string `default:"CNY" help:"ISO 4217 code of every price."`
 	LogLevel    string `enum:"debug,info,warn,error" default:"error" help:"Least level that is logged: ${enum}."`
+
+	served bool // everything was ready
 }
 
 // devReady is the first line that dev prints.
@@ -37,20 +39,36 @@ type devReady struct {
 	AdminToken string `json:"adminToken"`
 }
 
-// Run is called by the command line.
-func (d *devCommand) Run(ctx context.Context, c *console) (err error) {
+// Run is called by the command line. Interrupted before anything was served, it ends as any
+// interrupted run does: with the verdict.
+func (d *devCommand) Run(ctx context.Context, c *console) error {
+	result, err := d.start(ctx, c)
+	if err != nil && ctx.Err() != nil && !d.served {
+		result, err = simulator.Result{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	c.printf("%s\n", result)
+	if !result.Clean() {
+		return errFound
+	}
+	return nil
+}
+
+func (d *devCommand) start(ctx context.Context, c *console) (result simulator.Result, err error) {
 	log := newLogger(c, d.LogLevel)
 	_, _ = fmt.Fprintln(c.log, "Starting private MariaDB and Redis …")
 	group, err := services.Start(ctx, services.Options{
 		Dir: d.DataDir, MariaDB: &services.MariaDBOptions{}, Redis: &services.RedisOptions{}, Logger: log,
 	})
 	if err != nil {
-		return err
+		return result, err
 	}
 	defer func() { err = errors.Join(err, group.Stop(context.WithoutCancel(ctx))) }()
 	ready := devReady{DSN: group.MariaDB.DSN("doortab"), Redis: group.Redis.URL()}
 	if err := d.prepare(ctx, group.MariaDB.DSN("mysql"), ready.DSN); err != nil {
-		return err
+		return result, err
 	}
 	return d.serve(ctx, c, log, ready)
 }
@@ -73,22 +91,15 @@ func (d *devCommand) prepare(ctx context.Context, serverDSN, dsn string) error {
 	return errors.Join(err, db.Close())
 }
 
-func (d *devCommand) serve(ctx context.Context, c *console, log *slog.Logger, ready devReady) error {
+func (d *devCommand) serve(ctx context.Context, c *console, log *slog.Logger, ready devReady) (simulator.Result, error) {
 	n, err := startNode(ctx, nodeConfig{
 		DatabaseDSN: ready.DSN, RedisURL: ready.Redis, MQTTListen: d.MQTTListen, HTTPAddr: d.HTTPAddr, Currency: d.Currency,
 	}, log)
 	if err != nil {
-		return err
+		return simulator.Result{}, err
 	}
 	result, err := d.useNode(ctx, c, log, n, ready)
-	if err = errors.Join(err, n.stop(ctx)); err != nil {
-		return err
-	}
-	c.printf("%s\n", result)
-	if !result.Clean() {
-		return errFound
-	}
-	return nil
+	return result, errors.Join(err, n.stop(ctx))
 }
 
 // useNode prints where everything is, lets the fleet or somebody else use it, and audits.
@@ -101,6 +112,7 @@ func (d *devCommand) useNode(ctx context.Context, c *console, log *slog.Logger, 
 	if err := n.awaitReady(ctx); err != nil {
 		return simulator.Result{}, err
 	}
+	d.served = true
 	if err := c.json(ready); err != nil {
 		return simulator.Result{}, err
 	}

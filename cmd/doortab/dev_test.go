@@ -163,9 +163,7 @@ func TestDevInterruptedAtItsStart(t *testing.T) {
 		return err == nil
 	})
 	d.signal(syscall.SIGINT)
-	if status := d.status(time.Minute); status != 1 || len(d.stdout.lines()) > 0 {
-		t.Errorf("status %d, %q; want 1 and nothing on standard output", status, d.stdout)
-	}
+	d.summary(0)
 	d.ready.DSN = "root@unix(" + folder + "/mariadb/mariadb.sock)/doortab"
 	if left := d.services(); len(left) != 0 {
 		t.Errorf("processes %v are left", left)

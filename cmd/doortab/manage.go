@@ -62,7 +62,7 @@ func (a *cabinetAdd) Run(ctx context.Context, c *console) error {
 		registry := fleet.NewRegistry(db)
 		cabinet := fleet.Cabinet{DeviceID: a.DeviceID, Name: a.Name, Site: a.Site}
 		if _, err := registry.Register(ctx, cabinet); err != nil {
-			return fmt.Errorf("cabinet %d: %w", a.DeviceID, err)
+			return err
 		}
 		secret, err := registry.RotateSecret(ctx, a.DeviceID)
 		if err != nil {
@@ -94,7 +94,7 @@ func (l *lettersList) Run(ctx context.Context, c *console) error {
 			return err
 		}
 		for _, letter := range letters {
-			c.printf("%s  %s  %-18s %s: %s\n", settlement.FormatID(letter.DeadLetterID), letter.ReceivedAt.Format(time.RFC3339),
+			c.printf("%s  %s  %-18s %q: %q\n", settlement.FormatID(letter.DeadLetterID), letter.ReceivedAt.Format(time.RFC3339),
 				letter.Reason, letter.Topic, letter.Detail)
 		}
 		return nil

@@ -119,6 +119,7 @@ CREATE TABLE IF NOT EXISTS settlements (
   settled_at DATETIME(3) NOT NULL,
   PRIMARY KEY (device_id, close_event_id),
   KEY settlements_newest (received_at, device_id, close_event_id),
+  KEY settlements_outcome_newest (outcome, received_at, device_id, close_event_id),
   KEY settlements_device_newest (device_id, received_at, close_event_id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
@@ -142,7 +143,8 @@ CREATE TABLE IF NOT EXISTS orders (
   total_minor BIGINT NOT NULL,
   created_at DATETIME(3) NOT NULL,
   KEY orders_device (device_id, order_id),
-  KEY orders_user (user_id, order_id)
+  KEY orders_user (user_id, order_id),
+  KEY orders_status (status, order_id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS order_lines (
