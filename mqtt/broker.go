@@ -2,6 +2,7 @@ package mqtt
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,8 @@ import (
 type BrokerConfig struct {
 	// Listen is the address to accept cabinets at, such as "127.0.0.1:1883"; port 0 takes a free one.
 	Listen string
+	// TLS encrypts what comes there; nil means that it is plain.
+	TLS *tls.Config
 
 	// Authenticate checks a cabinet's secret. The token names the credential that it was checked against, so that
 	// StillValid can tell whether that one is still in force.

@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -54,6 +55,9 @@ func (b *Broker) closedListener(err error) error {
 
 // greet serves a connection; welcome is called once its user is known or it is over.
 func (b *Broker) greet(conn net.Conn, welcome func()) {
+	if b.cfg.TLS != nil {
+		conn = secured{tls.Server(conn, b.cfg.TLS)}
+	}
 	s := newSession(conn, false)
 	s.welcome = welcome
 	if !b.spawn(func() { b.attend(s) }) {
@@ -62,10 +66,21 @@ func (b *Broker) greet(conn net.Conn, welcome func()) {
 	}
 }
 
+// secured ends at once: a TLS connection would wait for its last words to be written, to a peer that may not read.
+type secured struct{ *tls.Conn }
+
+// Close ends the connection.
+func (s secured) Close() error { return s.NetConn().Close() }
+
 // opensWell says whether the first packet (MQTT 3.1.1, 2.2 and 3.1) comes in time and is a CONNECT of reasonable size. It
-// consumes nothing, and the deadline for the packet stands until the connection is authenticated.
+// consumes nothing, and the deadline for the packet stands until the connection is authenticated. Under TLS the handshake
+// is part of that time.
 func (s *session) opensWell(limit time.Duration) bool {
-	if s.SetReadDeadline(time.Now().Add(limit)) != nil {
+	end := time.Now().Add(limit)
+	if c, encrypted := s.Conn.(secured); encrypted && (c.SetDeadline(end) != nil || c.Handshake() != nil) {
+		return false
+	}
+	if s.SetReadDeadline(end) != nil {
 		return false
 	}
 	first, err := s.reader.Peek(1)

@@ -1,29 +1,28 @@
 package mqtt_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"bytes"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
+	"errors"
 	"io"
-	"math/big"
+	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"doortab/certificate/certificatetest"
 	"doortab/mqtt"
 )
 
 func TestClientSpeaksTLSToABrokerThatItTrusts(t *testing.T) {
 	t.Parallel()
 	r := embedded(t, func(c *mqtt.BrokerConfig) { c.MaySubscribe = func(string, string) bool { return true } })
-	certificate, file := authority(t)
-	address := encrypted(t, certificate, r.broker.Addr().String())
+	config, file := secure(t)
+	address := encrypted(t, config, r.broker.Addr().String())
 	for name, tc := range map[string]struct {
 		authorities string
 		trusted     bool
@@ -47,28 +46,52 @@ func TestClientSpeaksTLSToABrokerThatItTrusts(t *testing.T) {
 	}
 }
 
-// authority makes a certificate for 127.0.0.1 and the file that trusts it.
-func authority(t *testing.T) (tls.Certificate, string) {
+// secure is a server's configuration for 127.0.0.1 and the file that trusts it.
+func secure(t *testing.T) (config *tls.Config, authorities string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	authority, dir := certificatetest.New(t), t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	authority.Issue(t, 1, cert, key)
+	pair, err := tls.LoadX509KeyPair(cert, key)
 	check(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, authority.File
+}
+
+func TestEmbeddedBrokerSpeaksTLS(t *testing.T) {
+	t.Parallel()
+	config, file := secure(t)
+	r := embedded(t, func(c *mqtt.BrokerConfig) { c.TLS, c.Handshake = config, 300*time.Millisecond })
+	got := make(inbox, 1)
+	run(t, r.worker("w", got.take)) // inside the process it stays plain
+	cfg := mqtt.Config{
+		URL: "mqtts://" + r.broker.Addr().String(), CAFile: file, ClientID: "1001", Username: "1001", Password: "secret-1001",
+		Logger: slog.New(slog.DiscardHandler),
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	c := run(t, cfg)
+	check(t, c.Publish(t.Context(), r.topic("1001", "door-closed"), bytes.Repeat([]byte("x"), 100_000), 1, false))
+	await(t, got).Ack()
+
+	plain := paho.NewClient(cabinetOptions(r, "1002", "1002"))
+	if done(plain.Connect()) == nil {
+		t.Error("a plain connection is taken")
+	}
+	plain.Disconnect(0)
+	silent, err := net.Dial("tcp", r.broker.Addr().String())
 	check(t, err)
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	check(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
+	defer silent.Close()
+	check(t, silent.SetReadDeadline(time.Now().Add(patience)))
+	if _, err := silent.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("a connection without a handshake ends with %v", err)
+	}
+	if !c.Connected() {
+		t.Error("the good connection has ended")
+	}
 }
 
 // encrypted listens with TLS in front of a broker.
-func encrypted(t *testing.T, certificate tls.Certificate, broker string) string {
+func encrypted(t *testing.T, config *tls.Config, broker string) string {
 	t.Helper()
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
-		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12,
-	})
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
 	check(t, err)
 	var tasks sync.WaitGroup
 	tasks.Go(func() {
@@ -88,7 +111,7 @@ func encrypted(t *testing.T, certificate tls.Certificate, broker string) string 
 }
 
 func join(near net.Conn, broker string) {
-	defer near.Close() //nolint:errcheck // the other end sees it
+	defer near.Close()
 	far, err := net.Dial("tcp", broker)
 	if err != nil {
 		return

@@ -3,6 +3,8 @@ package simulator
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,8 +35,11 @@ type client struct {
 	seconds     atomic.Int64 // of the newest Date header
 }
 
-func newClient(base, token string) *client {
-	transport := &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute}
+// newClient trusts the authorities given; nil means the system's.
+func newClient(base, token string, roots *x509.CertPool) *client {
+	transport := &http.Transport{
+		MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+	}
 	return &client{
 		base: strings.TrimSuffix(base, "/"), token: token,
 		http: &http.Client{Timeout: callTimeout, Transport: transport},

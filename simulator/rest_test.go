@@ -25,7 +25,7 @@ func serve(t *testing.T, header http.Header, statuses ...int) (c *client, calls 
 		_, _ = w.Write([]byte(`{}`))
 	}))
 	t.Cleanup(server.Close)
-	c = newClient(server.URL, "token")
+	c = newClient(server.URL, "token", nil)
 	t.Cleanup(c.http.CloseIdleConnections)
 	return c, calls
 }
@@ -67,7 +67,7 @@ func TestCallsOutliveARestart(t *testing.T) {
 	}
 	address := l.Addr().String()
 	_ = l.Close()
-	c := newClient("http://"+address, "token")
+	c := newClient("http://"+address, "token", nil)
 	t.Cleanup(c.http.CloseIdleConnections)
 	done := make(chan error, 1)
 	go func() { done <- c.do(t.Context(), call{method: http.MethodGet, path: "/"}) }()
@@ -109,7 +109,7 @@ func TestWalkFollowsTheCursor(t *testing.T) {
 		_, _ = w.Write([]byte(pages[q.Get("cursor")]))
 	}))
 	t.Cleanup(server.Close)
-	c := newClient(server.URL+"/", "token")
+	c := newClient(server.URL+"/", "token", nil)
 	t.Cleanup(c.http.CloseIdleConnections)
 	query, sum := url.Values{"from": {"x"}}, 0
 	err := walk(t.Context(), c, "/list", query, func(page []int) bool {
@@ -148,10 +148,10 @@ func TestNewSaysWhatIsMissing(t *testing.T) {
 		})
 	}
 	for raw, want := range map[string]endpoint{
-		"tcp://h":        {"h:1883", "h", false},
-		"mqtt://h:99":    {"h:99", "h", false},
-		"mqtts://h":      {"h:8883", "h", true},
-		"tls://[::1]:77": {"[::1]:77", "::1", true},
+		"tcp://h":        {"h:1883", "h", false, nil},
+		"mqtt://h:99":    {"h:99", "h", false, nil},
+		"mqtts://h":      {"h:8883", "h", true, nil},
+		"tls://[::1]:77": {"[::1]:77", "::1", true, nil},
 	} {
 		if got, err := parseBroker(raw); err != nil || got != want {
 			t.Errorf("%s: got %+v, %v; want %+v", raw, got, err, want)

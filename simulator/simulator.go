@@ -19,6 +19,7 @@ type Config struct {
 	BaseURL   string // of the REST API: "http://127.0.0.1:8080"
 	BrokerURL string // tcp:// or mqtt://, or tls://, ssl:// or mqtts:// for an encrypted one
 	Token     string // an admin's: provisioning makes products, cabinets and credentials
+	CAFile    string // PEM file of the authority behind an https API and an encrypted broker; "" for the system's
 
 	Cabinets    int     // default 50
 	FirstDevice int64   // deviceId of the first cabinet, the others follow it; default 1001
@@ -88,12 +89,15 @@ func New(config Config) (*Simulator, error) {
 	if config.Token == "" {
 		return nil, errors.New("simulator: no token: give it one of role admin, from doortab token create --role admin")
 	}
+	if broker.roots, err = authorities(config.CAFile); err != nil {
+		return nil, err
+	}
 	runID, err := newRunID()
 	if err != nil {
 		return nil, err
 	}
 	return &Simulator{
-		config: config, broker: broker, api: newClient(config.BaseURL, config.Token), runID: runID,
+		config: config, broker: broker, api: newClient(config.BaseURL, config.Token, broker.roots), runID: runID,
 		books: newBooks(), faults: newTally(),
 	}, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"doortab/admin"
+	"doortab/certificate"
 	"doortab/database"
 	"doortab/fleet"
 	"doortab/intake"
@@ -41,7 +43,11 @@ type nodeConfig struct {
 	MQTTPassword string `name:"mqtt-password" help:"Its password."`
 	MQTTCAFile   string `name:"mqtt-ca-file" placeholder:"FILE" help:"PEM file of the authority behind an mqtts broker; else the system's."`
 	MQTTListen   string `name:"mqtt-listen" default:":1883" help:"Address of the embedded broker."`
+	MQTTTLSCert  string `name:"mqtt-tls-cert" placeholder:"FILE" help:"PEM file of the embedded broker's certificate; it is read anew when it changes."`
+	MQTTTLSKey   string `name:"mqtt-tls-key" placeholder:"FILE" help:"PEM file of its key."`
 	HTTPAddr     string `name:"http-addr" default:"127.0.0.1:8080" help:"Address of the REST API."`
+	HTTPTLSCert  string `name:"http-tls-cert" placeholder:"FILE" help:"PEM file of the API's certificate; it is read anew when it changes."`
+	HTTPTLSKey   string `name:"http-tls-key" placeholder:"FILE" help:"PEM file of its key."`
 	Currency     string `default:"CNY" help:"ISO 4217 code of every price."`
 	Workers      int    `default:"4" help:"Groups of events settled at one time."`
 	MaxGroup     int    `default:"200" help:"Events in one group."`
@@ -98,8 +104,8 @@ func (n *node) open(ctx context.Context) (err error) {
 	if err = migrations.Check(ctx, n.db); err != nil {
 		return err
 	}
-	if n.listener, err = net.Listen("tcp", n.config.HTTPAddr); err != nil {
-		return fmt.Errorf("listen for REST (set --http-addr to a free address): %w", err)
+	if err = n.listen(); err != nil {
+		return err
 	}
 	if err = n.openSettlement(ctx); err != nil {
 		return err
@@ -111,6 +117,32 @@ func (n *node) open(ctx context.Context) (err error) {
 		DB: n.db, Settlement: n.settlement, Ready: n.ready, Metrics: n.registry, Currency: n.config.Currency, Logger: n.log,
 	})
 	return nil
+}
+
+func (n *node) listen() (err error) {
+	secure, err := n.encryption("http", n.config.HTTPTLSCert, n.config.HTTPTLSKey)
+	if err != nil {
+		return err
+	}
+	if n.listener, err = net.Listen("tcp", n.config.HTTPAddr); err != nil {
+		return fmt.Errorf("listen for REST (set --http-addr to a free address): %w", err)
+	}
+	if secure != nil {
+		n.listener = tls.NewListener(n.listener, secure)
+	}
+	return nil
+}
+
+// encryption is nil where neither file is named.
+func (n *node) encryption(of, certFile, keyFile string) (*tls.Config, error) {
+	if certFile == "" && keyFile == "" {
+		return nil, nil
+	}
+	files, err := certificate.Open(certFile, keyFile, n.log)
+	if err != nil {
+		return nil, fmt.Errorf("--%s-tls-cert and --%s-tls-key: %w", of, of, err)
+	}
+	return files.TLS(), nil
 }
 
 func (n *node) openSettlement(ctx context.Context) (err error) {
@@ -211,7 +243,12 @@ func (n *node) close() error {
 	return errors.Join(errs...)
 }
 
-func (n *node) httpURL() string { return "http://" + dialable(n.listener.Addr()) }
+func (n *node) httpURL() string {
+	if n.config.HTTPTLSCert != "" {
+		return "https://" + dialable(n.listener.Addr())
+	}
+	return "http://" + dialable(n.listener.Addr())
+}
 
 // dialable is where a client on this machine reaches a listener.
 func dialable(addr net.Addr) string {

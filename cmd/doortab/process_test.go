@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -224,6 +226,11 @@ func newHTTPClient(t *testing.T, token string) *httpClient {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &httpClient{t, &http.Client{Transport: transport, Timeout: 30 * time.Second}, token}
+}
+
+// trust makes it believe certificates of an authority.
+func (c *httpClient) trust(roots *x509.CertPool) {
+	c.http.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: roots}
 }
 
 // status is a path's HTTP status, 0 where nothing answers.

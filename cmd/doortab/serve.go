@@ -31,5 +31,8 @@ func (n *node) mqttURL() string {
 	if n.broker == nil {
 		return n.config.MQTTURL
 	}
+	if n.config.MQTTTLSCert != "" {
+		return "mqtts://" + dialable(n.broker.Addr())
+	}
 	return "tcp://" + dialable(n.broker.Addr())
 }

@@ -27,6 +27,7 @@ type simulateCommand struct {
 	HTTP     string        `name:"http" default:"http://127.0.0.1:8080" help:"Where the REST API is."`
 	MQTT     string        `name:"mqtt" default:"tcp://127.0.0.1:1883" help:"Where cabinets connect."`
 	Token    string        `required:"" help:"A token of role admin: the fleet is set up through REST."`
+	CAFile   string        `name:"ca-file" placeholder:"FILE" help:"PEM file of the authority behind both, where they are encrypted; else the system's."`
 	Resend   time.Duration `default:"10s" help:"A cabinet's first wait for a receipt; it doubles up to 30 times as long."`
 	LogLevel string        `enum:"debug,info,warn,error" default:"warn" help:"Least level that is logged: ${enum}."`
 }
@@ -34,7 +35,7 @@ type simulateCommand struct {
 // Run is called by the command line.
 func (s *simulateCommand) Run(ctx context.Context, c *console) error {
 	config := s.config(c, newLogger(c, s.LogLevel))
-	config.BaseURL, config.BrokerURL, config.Token = s.HTTP, s.MQTT, s.Token
+	config.BaseURL, config.BrokerURL, config.Token, config.CAFile = s.HTTP, s.MQTT, s.Token, s.CAFile
 	config.FirstResend, config.LastResend = s.Resend, 30*s.Resend
 	result, err := simulate(ctx, config)
 	if err != nil {

@@ -25,7 +25,11 @@ func (n *node) openMQTT() (err error) {
 		CAFile: n.config.MQTTCAFile, MaxPayload: maxPacket, Logger: n.log,
 	}
 	if n.config.MQTTURL == "" {
-		if n.broker, err = mqtt.NewBroker(n.brokerConfig()); err != nil {
+		broker := n.brokerConfig()
+		if broker.TLS, err = n.encryption("mqtt", n.config.MQTTTLSCert, n.config.MQTTTLSKey); err != nil {
+			return err
+		}
+		if n.broker, err = mqtt.NewBroker(broker); err != nil {
 			return err
 		}
 		base.URL, base.Dial = "", n.broker.Dial
