@@ -12,7 +12,7 @@ const (
 	costUntidy      = 1  // staff were there and left what lies wrong, or took away what may not have lain wrong
 	costMove        = 2  // something changed its lane
 	costDisagree    = 5  // tags and scales count differently
-	costUnexplained = 10 // a lane whose change stays a riddle
+	costUnexplained = 10 // a lane whose change stays a riddle, or units taken from where something was put that no tag names
 )
 
 // Bounds of the search: what takes more is left unexplained and so to a person.
@@ -67,7 +67,7 @@ type search struct {
 	visited int
 }
 
-// explain returns the cheapest explanations that fit alike, best first; never none.
+// explain returns the cheapest explanations that fit alike; never none.
 func (j *judging) explain() []explanation {
 	s := &search{j: j, moved: make([]bool, len(j.lanes))}
 	s.current.choices = make([]choice, len(j.lanes))
@@ -161,7 +161,7 @@ func (s *search) evaluate() {
 	e := explanation{beyond: map[int64]int64{}}
 	for _, m := range s.current.moves {
 		e.cost += costMove
-		if s.current.choices[m.to].own > 0 && s.j.untagged(s.j.lanes[m.to].product.ProductID) {
+		if s.current.choices[m.to].own > 0 {
 			e.cost += costUnexplained - costMove
 		}
 	}
@@ -182,6 +182,8 @@ func (s *search) evaluate() {
 		}
 	}
 	for id, units := range e.beyond {
+		units = s.j.cameUnweighed(id, units)
+		e.beyond[id] = units
 		cost, ok := s.j.price(id, units)
 		if !ok {
 			return
@@ -196,6 +198,16 @@ func (s *search) evaluate() {
 	}
 	e.choices, e.moves = slices.Clone(s.current.choices), slices.Clone(s.current.moves)
 	s.found = append(s.found, e)
+}
+
+// cameUnweighed takes off the units beyond the tags those whose tags only went against the door: the scale then says that
+// they didn't come, and not that others went.
+func (j *judging) cameUnweighed(productID, beyond int64) int64 {
+	t := j.tallies[productID]
+	if t == nil || beyond <= 0 {
+		return beyond
+	}
+	return max(beyond-t.back, 0)
 }
 
 // untidy is what it costs to think that staff left a thing that lies wrong, or took one that may not have been there.
@@ -234,7 +246,7 @@ func (j *judging) price(productID, beyond int64) (cost int, ok bool) {
 	}
 }
 
-// alike keeps the explanations that fit about as well as the best, which comes first.
+// alike keeps the explanations that fit about as well as the best. First comes the best of those that leave the fewest riddles.
 func alike(found []explanation) []explanation {
 	slices.SortStableFunc(found, func(a, b explanation) int {
 		switch {
@@ -249,5 +261,18 @@ func alike(found []explanation) []explanation {
 	for n < len(found) && found[n].score-found[0].score < clearlyBetter {
 		n++
 	}
-	return found[:n]
+	found = found[:n]
+	slices.SortStableFunc(found, func(a, b explanation) int { return a.riddles() - b.riddles() })
+	return found
+}
+
+// riddles are the lanes that stay unexplained.
+func (e explanation) riddles() int {
+	n := 0
+	for _, c := range e.choices {
+		if c.unexplained {
+			n++
+		}
+	}
+	return n
 }

@@ -8,42 +8,66 @@ import (
 // pair tries to explain an open lane by something that went from it or to it.
 func (s *search) pair(i, k int) {
 	for other := range s.j.lanes {
-		if other == i || s.moved[other] || slices.Contains(s.open[:k], other) {
-			continue
-		}
-		s.tryMove(other, i, k)
-		if slices.Contains(s.open, other) {
-			s.tryMove(i, other, k)
+		switch {
+		case other == i || slices.Contains(s.open[:k], other):
+		case s.moved[other]:
+			s.trySecond(other, i, k)
+		default:
+			s.tryMove(other, i, k)
+			if slices.Contains(s.open, other) {
+				s.tryMove(i, other, k)
+			}
 		}
 	}
 }
 
 // tryMove lets something go from one lane to another that is open itself: what a plain lane shows needs no move into it.
 func (s *search) tryMove(from, to, k int) {
-	j, w := s.j, s.j.lanes[from]
+	w := s.j.lanes[from]
 	most := int64(0)
 	if !w.blind() {
 		most = max(w.rest()/w.product.UnitWeightGrams, 0)
 	}
-	for own := max(most-maxMoved, 0); own <= most; own++ {
+	for own := most; own >= 0; own-- {
+		if own > 0 && own < most-maxMoved {
+			own = 0 // all that the lane lost is one thing
+		}
 		grams := w.rest() - own*w.product.UnitWeightGrams
-		source, spread, ok := j.sourceOf(from, to, own, grams)
-		if !ok {
-			continue
+		if source, spread, ok := s.j.sourceOf(from, to, own, grams); ok {
+			s.carry(move{from, to, grams}, source, spread, k)
 		}
-		target, ok := j.target(w, j.lanes[to], own, grams, spread)
-		if !ok {
-			continue
-		}
-		before := [2]choice{s.current.choices[from], s.current.choices[to]}
-		s.current.choices[from], s.current.choices[to] = source, target
-		s.moved[from], s.moved[to] = true, true
-		s.current.moves = append(s.current.moves, move{from, to, grams})
-		s.step(k + 1)
-		s.current.moves = s.current.moves[:len(s.current.moves)-1]
-		s.moved[from], s.moved[to] = false, false
-		s.current.choices[from], s.current.choices[to] = before[0], before[1]
 	}
+}
+
+// trySecond lets units of a lane that something went from already go to one more.
+func (s *search) trySecond(from, to, k int) {
+	isSource := slices.ContainsFunc(s.current.moves, func(m move) bool { return m.from == from })
+	w, c := s.j.lanes[from], s.current.choices[from]
+	if !isSource || w.blind() {
+		return
+	}
+	for units := int64(1); units <= min(c.own, maxMoved); units++ {
+		left := c
+		left.own -= units
+		s.carry(move{from, to, units * w.product.UnitWeightGrams}, left, w.product.Tolerance(units), k)
+	}
+}
+
+// carry goes on with the search as if the move had happened, if the lane that it went to bears it out.
+func (s *search) carry(m move, source choice, spread float64, k int) {
+	j := s.j
+	target, ok := j.target(j.lanes[m.from], j.lanes[m.to], source.own, m.grams, spread)
+	if !ok {
+		return
+	}
+	choices, moved := [2]choice{s.current.choices[m.from], s.current.choices[m.to]}, s.moved[m.from]
+	s.current.choices[m.from], s.current.choices[m.to] = source, target
+	s.moved[m.from], s.moved[m.to] = true, true
+	s.current.moves = append(s.current.moves, m)
+	s.step(k + 1)
+	s.current.moves = s.current.moves[:len(s.current.moves)-1]
+	s.moved[m.from], s.moved[m.to] = moved, false
+	s.current.choices[m.from], s.current.choices[m.to] = choices[0], choices[1]
 }
 
 // sourceOf says whether grams can be something that changed its lane: units of the lane's product, something that lay

@@ -18,8 +18,7 @@ func (j *judging) disagree(id, beyond int64) {
 	j.find(Finding{Reason: ReasonEvidenceDisagrees, Where: where, Evidence: e})
 }
 
-// unexplained: a lane changed by what nothing accounts for. A loss near whole units is proposed as such, and one of a part
-// of a unit as one: somebody drank from it.
+// unexplained: a lane changed by what nothing accounts for.
 func (j *judging) unexplained(w *weighed) {
 	rest := w.rest()
 	e := Evidence{Source: SourceWeight, Rule: RuleNotAUnit, Lanes: []LaneEvidence{w.evidence(w.nearest(rest))}}
@@ -35,14 +34,39 @@ func (j *judging) unexplained(w *weighed) {
 		reason, e.Rule = ReasonForeignObject, RuleGain
 	case w.loss < 0:
 		e.Rule = RuleAgainstTheDoor
-	case 4*rest >= w.product.UnitWeightGrams:
-		e.Quantity = min(max(w.nearest(rest), 1), MaxQuantity)
-		j.of(w.product.ProductID).proposed += e.Quantity
+	default:
+		id, units := j.guess(w)
+		e.Quantity = units
+		j.of(id).proposed += units
 	}
 	if w.tags != 0 && w.known {
 		e.EPCs = slices.Clone(j.of(w.product.ProductID).tags)
 	}
 	j.find(Finding{Reason: reason, Where: laneName(w.Lane), Evidence: e})
+}
+
+// guess is what a person is asked about a loss that isn't a whole number of units: one unit of the only other product that
+// weighs as much, or the nearest number of the lane's own, or one that somebody drank from.
+func (j *judging) guess(w *weighed) (productID, units int64) {
+	for _, other := range j.lanes {
+		id := other.product.ProductID
+		if _, _, ok := other.product.whole(w.rest(), 1); !ok || id == productID {
+			continue
+		}
+		if productID != 0 {
+			productID = 0
+			break
+		}
+		productID = id
+	}
+	units = max(w.nearest(w.rest()), 1)
+	switch {
+	case productID != 0:
+		return productID, 1
+	case 4*w.rest() < w.product.UnitWeightGrams || units > MaxQuantity:
+		return w.product.ProductID, 0
+	}
+	return w.product.ProductID, units
 }
 
 // unknownLeft: a thing that nobody knows lay in the lane and was taken. It may be a shopper's own, or a unit.

@@ -117,17 +117,17 @@ func assign(units int64, lanes []*weighed) {
 // How far a scale trembles is what the still lanes of the same event show, if there are enough of them.
 const (
 	fewestStill   = 4
-	tremblingWide = 3.5 // standard deviations that are let pass
-	medianShare   = 0.6745
+	tremblingWide = 3.5  // standard deviations that are let pass
+	medianShare   = 0.79 // the median of a normal distribution's size in standard deviations, without what rounds to 0
 )
 
 // tremble estimates the standard deviation of a lane's change where nothing happened: by the median, since one lane in
-// which something did happen may be among them. 0 where too few lanes were still. Never less than half of
-// the least tolerance: scales that show no change at all may only be coarse.
+// which something did happen may be among them, and without lanes that show no change at all, which may be off or coarse.
+// 0 where too few lanes tell. Never less than half of the least tolerance.
 func (j *judging) tremble() float64 {
 	var still []int64
 	for _, w := range j.lanes {
-		if float64(abs(w.rest())) <= w.tolerance(0) && w.tags == 0 {
+		if w.rest() != 0 && w.tags == 0 && float64(abs(w.rest())) <= w.tolerance(0) {
 			still = append(still, abs(w.rest()))
 		}
 	}
