@@ -1,0 +1,146 @@
+package physical
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"doortab/cabinet"
+)
+
+// unit is one thing in a cabinet.
+type unit struct {
+	product int // index into shelf.products; -1 for what is no product
+	grams   float64
+	tag     string // "" for none
+	opened  bool   // somebody drank from it: not for sale any more
+}
+
+// product is what the catalogue says, and the share of shoppers who want it.
+type product struct {
+	cabinet.Product
+	popularity float64
+}
+
+// shelf is the inside of one cabinet as it is: lane i+1 holds product i where everybody puts things where they belong.
+type shelf struct {
+	random   *rand.Rand
+	config   Config
+	products []product
+	lanes    [][]unit
+	scales   []scale
+	serial   int64
+}
+
+func newShelf(config Config, random *rand.Rand) *shelf {
+	s := &shelf{random: random, config: config}
+	c, grams := config.Catalog, 0.0
+	s.lanes = make([][]unit, c.Lanes)
+	s.scales = make([]scale, c.Lanes)
+	for i := range c.Lanes {
+		if i > 0 && random.Float64() < c.Alike {
+			grams = min(max(grams*(1+c.AlikeWithin*(2*random.Float64()-1)), c.LeastGrams), c.MostGrams)
+		} else {
+			grams = c.draw(random.Float64())
+		}
+		s.products = append(s.products, s.newProduct(i, grams))
+		s.scales[i] = newScale(config.Noise, random)
+		for range c.PerLane {
+			s.lanes[i] = append(s.lanes[i], s.newUnit(i))
+		}
+	}
+	return s
+}
+
+// draw spreads 0 to 1 over the unit weights.
+func (c Catalog) draw(x float64) float64 {
+	if c.Logarithmic {
+		return c.LeastGrams * math.Pow(c.MostGrams/c.LeastGrams, x)
+	}
+	return c.LeastGrams + (c.MostGrams-c.LeastGrams)*x
+}
+
+func (s *shelf) newProduct(i int, grams float64) product {
+	c := s.config.Catalog
+	p := cabinet.Product{ProductID: int64(i + 1), GTIN14: gtin(i), UnitWeightGrams: int64(math.Round(grams))}
+	p.WeightToleranceGrams = int64(math.Round(c.ToleranceGrams + c.ToleranceShare*float64(p.UnitWeightGrams)))
+	return product{Product: p, popularity: 0.2 + s.random.ExpFloat64()}
+}
+
+// newUnit comes from the factory: its weight spreads round the nominal one.
+func (s *shelf) newUnit(i int) unit {
+	s.serial++
+	nominal := float64(s.products[i].UnitWeightGrams)
+	return unit{
+		product: i, tag: sgtin(i, s.serial),
+		grams: nominal * (1 + s.config.Noise.UnitWeightSpread*s.random.NormFloat64()),
+	}
+}
+
+// load is what truly lies on the scale of a lane.
+func (s *shelf) load(lane int) float64 {
+	grams := 0.0
+	for _, u := range s.lanes[lane] {
+		grams += u.grams
+	}
+	return grams
+}
+
+func (s *shelf) remove(lane, at int) unit {
+	u := s.lanes[lane][at]
+	s.lanes[lane] = slices.Delete(s.lanes[lane], at, at+1)
+	return u
+}
+
+func (s *shelf) put(lane int, u unit) { s.lanes[lane] = append(s.lanes[lane], u) }
+
+// forSale counts the sound units of a product, wherever they lie.
+func (s *shelf) forSale(product int) int64 {
+	n := int64(0)
+	for _, lane := range s.lanes {
+		for _, u := range lane {
+			if u.product == product && !u.opened {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// tags of everything in the cabinet, sorted.
+func (s *shelf) tags() []string {
+	var tags []string
+	for _, lane := range s.lanes {
+		for _, u := range lane {
+			if u.tag != "" {
+				tags = append(tags, u.tag)
+			}
+		}
+	}
+	slices.Sort(tags)
+	return tags
+}
+
+// The tags of the simulation are SGTIN-96 of partition 5: 7 digits of company, 6 of item reference.
+const (
+	company   = 4012345
+	partition = 5
+)
+
+// gtin of product i: the item reference's indicator 0, the company, the reference, the check digit.
+func gtin(i int) string {
+	body := fmt.Sprintf("0%07d%05d", company, i+1)
+	sum := 0
+	for k, d := range body {
+		sum += int(d-'0') * []int{3, 1}[k%2]
+	}
+	return fmt.Sprintf("%s%d", body, (10-sum%10)%10)
+}
+
+// sgtin writes the tag of a unit of product i.
+func sgtin(i int, serial int64) string {
+	const filter = 1
+	high := uint64(0x30)<<56 | filter<<53 | partition<<50 | company<<26 | uint64(i+1)<<6 | uint64(serial)>>32
+	return fmt.Sprintf("%016X%08X", high, uint32(serial)) //nolint:gosec // the low 32 bits of a serial are meant
+}
