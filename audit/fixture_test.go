@@ -190,8 +190,9 @@ func (b books) settlement(device int64, event, outcome string, order int64, line
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.exec(`INSERT INTO settlements (device_id, close_event_id, outcome, digest, order_id, payload, receipt, received_at, settled_at)
-		VALUES (?, ?, ?, ?, ?, '{}', ?, ?, ?)`, device, event, outcome, digestOf(event), orderID, text, settledAt, settledAt)
+	b.exec(`INSERT INTO settlements (device_id, close_event_id, outcome, digest, order_id, kind, priced_at, payload, receipt,
+		received_at, settled_at) VALUES (?, ?, ?, ?, ?, 'sale', ?, '{}', ?, ?, ?)`,
+		device, event, outcome, digestOf(event), orderID, settledAt, text, settledAt, settledAt)
 }
 
 func (b books) order(device int64, event string, order int64, status string, lines ...cabinet.Line) {
@@ -202,7 +203,8 @@ func (b books) order(device int64, event string, order int64, status string, lin
 		b.exec("INSERT INTO order_lines VALUES (?, ?, ?, 'settlement', ?, ?, ?, ?, '{}')",
 			device, order, i+1, l.ProductID, l.Quantity, l.UnitPriceMinor, l.AmountMinor)
 	}
-	b.exec("INSERT INTO orders VALUES (?, ?, ?, 42, ?, 'CNY', ?, ?)", order, device, event, status, total, settledAt)
+	b.exec(`INSERT INTO orders (order_id, device_id, close_event_id, user_id, status, currency, total_minor, created_at)
+		VALUES (?, ?, ?, 42, ?, 'CNY', ?, ?)`, order, device, event, status, total, settledAt)
 }
 
 func (b books) review(review, device int64, event string, order any, conflict any) {

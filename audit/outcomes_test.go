@@ -78,7 +78,7 @@ func TestOutcomesAndTheirRows(t *testing.T) {
 		},
 		{
 			name: "empty, but has an order",
-			sql:  []string{"INSERT INTO orders VALUES (199, 1001, 'nothing', 42, 'open', 'CNY', 0, NOW())"},
+			sql:  []string{"INSERT INTO orders VALUES (199, 1001, 'nothing', 42, NULL, 'open', 'CNY', 0, NOW())"},
 			want: []string{
 				"I1 orders order=199: the settlement of device=1001 event=nothing names no order",
 				"I1 orders order=199: no line",
@@ -117,7 +117,7 @@ func TestOutcomesAndTheirRows(t *testing.T) {
 		{
 			name: "two orders for one event",
 			sql: []string{
-				"INSERT INTO orders VALUES (199, 1001, 'short', 42, 'open', 'CNY', 0, NOW())",
+				"INSERT INTO orders VALUES (199, 1001, 'short', 42, NULL, 'open', 'CNY', 0, NOW())",
 				"INSERT INTO order_lines VALUES (1001, 199, 1, 'review', 8, 0, 300, 0, '')",
 			},
 			want: []string{
@@ -127,7 +127,7 @@ func TestOutcomesAndTheirRows(t *testing.T) {
 		{
 			name: "an order without a settlement",
 			sql: []string{
-				"INSERT INTO orders VALUES (199, 1001, 'never', 42, 'open', 'CNY', 300, NOW())",
+				"INSERT INTO orders VALUES (199, 1001, 'never', 42, NULL, 'open', 'CNY', 300, NOW())",
 				"INSERT INTO order_lines VALUES (1001, 199, 1, 'settlement', 8, 1, 300, 300, '')",
 			},
 			want: []string{

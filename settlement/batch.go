@@ -9,6 +9,7 @@ import (
 
 	"doortab/cabinet"
 	"doortab/database"
+	"doortab/door"
 )
 
 // batch is all that one transaction keeps for a group, row by row as the tables have it.
@@ -24,6 +25,7 @@ type batch struct {
 	conflicts   [][]any
 	letters     [][]any
 	sequences   [][]any
+	doors       []door.Closing
 	alarms      []seqAlarm
 }
 

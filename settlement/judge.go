@@ -12,13 +12,16 @@ import (
 // judge works out every fresh event and what its copies in the same group are told. The
 // ledger that it returns has everything booked and nothing written.
 func (s *Service) judge(tx *gorm.DB, b *batch, f *fresh, k *known, locking inventory.Locking) (*inventory.Ledger, error) {
+	if err := b.enter(tx, f.first); err != nil {
+		return nil, err
+	}
 	prices, err := inventory.ReadPrices(tx, productsOf(f.first))
 	if err != nil {
 		return nil, err
 	}
 	verdicts := make([]verdict, len(f.first))
 	for i, it := range f.first {
-		verdicts[i] = s.rules.judge(it.event, prices, it.ReceivedAt)
+		verdicts[i] = s.rules.judge(it.event, prices, it.pricedAt(), it.ReceivedAt)
 	}
 	ledger, err := inventory.OpenLedger(tx, keysOf(f.first, verdicts), locking)
 	if err != nil {
@@ -58,8 +61,8 @@ func (b *batch) settle(ledger *inventory.Ledger, it *item, v *verdict) {
 	it.planned = marshal(receipt)
 	it.answer = Answer{Receipt: receipt}
 	b.settlements = append(b.settlements, []any{
-		it.key.deviceID, it.key.closeEventID, v.outcome, it.digest[:], orderID, seq, epoch, it.Payload,
-		it.planned, it.ReceivedAt, b.now,
+		it.key.deviceID, it.key.closeEventID, v.outcome, it.digest[:], orderID, seq, epoch, it.event.Kind,
+		it.userID(), it.sessionID(), it.pricedAt(), it.Payload, it.planned, it.ReceivedAt, b.now,
 	})
 }
 
@@ -85,12 +88,8 @@ func (b *batch) order(it *item, v *verdict, orderID int64) {
 	if v.outcome == cabinet.Review {
 		status = "review"
 	}
-	var userID any
-	if it.event.UserID != 0 {
-		userID = it.event.UserID
-	}
 	b.orders = append(b.orders, []any{
-		orderID, it.key.deviceID, it.key.closeEventID, userID, status, b.currency, v.totalMinor(), b.now,
+		orderID, it.key.deviceID, it.key.closeEventID, it.userID(), it.app(), status, b.currency, v.totalMinor(), b.now,
 	})
 	for i, l := range v.lines {
 		b.orderLines = append(b.orderLines, []any{

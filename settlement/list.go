@@ -48,6 +48,7 @@ type SettlementKey struct {
 type Filter struct {
 	DeviceID int64
 	UserID   int64     // orders only
+	App      string    // orders only: of doors that this app opened
 	State    string    // a settlement's outcome, an order's status
 	From     time.Time // the first moment that counts: receivedAt of settlements, createdAt of orders
 	To       time.Time // the first moment that does not
@@ -60,7 +61,7 @@ func ListSettlements(
 ) ([]Settlement, error) {
 	w := &where{}
 	w.equal("device_id", f.DeviceID)
-	w.state("outcome", f.State)
+	w.text("outcome", f.State)
 	w.period("received_at", f.From, f.To)
 	if before != nil {
 		w.and(`received_at <= ? AND (received_at < ? OR device_id < ? OR device_id = ? AND close_event_id < ?)`,
@@ -182,9 +183,9 @@ func (w *where) equal(column string, id int64) {
 	}
 }
 
-func (w *where) state(column, state string) {
-	if state != "" {
-		w.and(column+" = ?", state)
+func (w *where) text(column, text string) {
+	if text != "" {
+		w.and(column+" = ?", text)
 	}
 }
 

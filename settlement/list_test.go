@@ -28,7 +28,7 @@ func fill(t *testing.T, db *database.DB) {
 			status = "waived"
 		}
 		receipt := fmt.Sprintf(`{"closeEventId":%q,"deviceId":%d,"outcome":"settled","reasons":[]}`, event, device)
-		rows["settlements"] = append(rows["settlements"], []any{device, event, "settled", make([]byte, 32), id, "{}", receipt, at, at})
+		rows["settlements"] = append(rows["settlements"], []any{device, event, "settled", make([]byte, 32), id, "sale", at, "{}", receipt, at, at})
 		rows["orders"] = append(rows["orders"], []any{id, device, event, i%100 + 1, "open", "CNY", 1, at})
 		rows["order_lines"] = append(rows["order_lines"], []any{device, id, 1, "settlement", 7, 1, 1, 1, "{}"})
 		rows["reviews"] = append(rows["reviews"], []any{id, device, event, id, `["conflict"]`, `[{"productId":7,"quantity":1}]`, `[]`, status, at})
@@ -38,7 +38,9 @@ func fill(t *testing.T, db *database.DB) {
 		})
 	}
 	for table, columns := range map[string][]string{
-		"settlements":   {"device_id", "close_event_id", "outcome", "digest", "order_id", "payload", "receipt", "received_at", "settled_at"},
+		"settlements": {
+			"device_id", "close_event_id", "outcome", "digest", "order_id", "kind", "priced_at", "payload", "receipt", "received_at", "settled_at",
+		},
 		"orders":        {"order_id", "device_id", "close_event_id", "user_id", "status", "currency", "total_minor", "created_at"},
 		"order_lines":   {"device_id", "order_id", "line", "origin", "product_id", "quantity", "unit_price_minor", "amount_minor", "evidence"},
 		"reviews":       {"review_id", "device_id", "close_event_id", "order_id", "reasons", "proposed", "evidence", "status", "created_at"},

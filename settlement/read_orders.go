@@ -17,6 +17,7 @@ type Order struct {
 	DeviceID     int64
 	CloseEventID string
 	UserID       *int64 // nil: nobody known
+	App          string // whose door it was; "" where no app opened it
 	Status       string
 	Currency     string // ISO 4217
 	TotalMinor   int64
@@ -37,7 +38,7 @@ type OrderLine struct {
 }
 
 const (
-	orderColumns = "order_id, device_id, close_event_id, user_id, status, currency, total_minor, created_at"
+	orderColumns = "order_id, device_id, close_event_id, user_id, COALESCE(app, '') AS app, status, currency, total_minor, created_at"
 	lineColumns  = "order_id, line, origin, product_id, quantity, unit_price_minor, amount_minor, evidence"
 )
 
@@ -47,7 +48,8 @@ func ListOrders(ctx context.Context, db *database.DB, f Filter, before int64, li
 	w := &where{}
 	w.equal("device_id", f.DeviceID)
 	w.equal("user_id", f.UserID)
-	w.state("status", f.State)
+	w.text("app", f.App)
+	w.text("status", f.State)
 	w.period("created_at", f.From, f.To)
 	w.and("order_id BETWEEN ? AND ?", firstID(f.From), lastID(f.To, before))
 	var orders []Order

@@ -50,12 +50,13 @@ type verdict struct {
 	doubts   []doubt
 }
 
-func (r rules) judge(e *cabinet.Event, prices inventory.Prices, receivedAt time.Time) verdict {
+// judge takes the prices that were in force at pricedAt; the device's clock is compared with receivedAt.
+func (r rules) judge(e *cabinet.Event, prices inventory.Prices, pricedAt, receivedAt time.Time) verdict {
 	v := verdict{lines: []line{}, proposed: []proposed{}, doubts: []doubt{}}
 	for _, entry := range e.Malformed {
 		v.doubt(entry.Reason, entry.Where, entry.Raw)
 	}
-	r.items(&v, e, prices, receivedAt)
+	r.items(&v, e, prices, pricedAt)
 	if !e.HasItems {
 		otherEvidence(&v, e)
 	}
@@ -69,9 +70,9 @@ func (r rules) judge(e *cabinet.Event, prices inventory.Prices, receivedAt time.
 	return v
 }
 
-func (r rules) items(v *verdict, e *cabinet.Event, prices inventory.Prices, receivedAt time.Time) {
+func (r rules) items(v *verdict, e *cabinet.Event, prices inventory.Prices, pricedAt time.Time) {
 	for _, item := range e.Items {
-		price, known := prices.At(item.ProductID, receivedAt)
+		price, known := prices.At(item.ProductID, pricedAt)
 		switch {
 		case !known:
 			v.doubt(cabinet.ReasonUnknownProduct, "items", itemEntry(item))
@@ -123,7 +124,7 @@ func (v *verdict) somethingTaken() bool {
 // ofGoods tells a doubt about what was taken from one about who, when and in which order.
 func (d doubt) ofGoods() bool {
 	switch d.Where {
-	case "userId", "sessionId", "seq", "openedAt":
+	case "closeEventId", "kind", "userId", "sessionId", "seq", "openedAt":
 		return false
 	default:
 		return true

@@ -27,7 +27,7 @@ func FuzzJudge(f *testing.F) {
 		if err != nil {
 			return
 		}
-		v := rules{"CNY", DefaultThreshold}.judge(event, prices, received)
+		v := rules{"CNY", DefaultThreshold}.judge(event, prices, received, received)
 		marshal(v.doubts)
 		total := int64(0)
 		for _, l := range v.lines {

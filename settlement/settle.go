@@ -12,13 +12,16 @@ import (
 
 	"doortab/cabinet"
 	"doortab/database"
+	"doortab/door"
 	"doortab/inventory"
 )
 
 // item is one delivery on its way through [Service.Settle].
 type item struct {
 	Delivery
-	event   *cabinet.Event // nil: not an event, letter says why
+	said    *cabinet.Event // as it came; nil: not an event, letter says why
+	event   *cabinet.Event // as it counts: what a door session knows better is the session's (R11)
+	session *door.Session  // nil: none known
 	key     key
 	digest  [32]byte
 	at      *inventory.Position // in the cabinet's sequence; nil without a seq
@@ -92,7 +95,7 @@ func (it *item) attribute(event *cabinet.Event, digest [32]byte, err error) {
 	case event.DeviceID != it.DeviceID:
 		it.letter = identityMismatch(it.DeviceID, event.DeviceID, event.CloseEventID)
 	default:
-		it.event, it.key, it.digest = event, key{event.DeviceID, event.CloseEventID}, digest
+		it.said, it.event, it.key, it.digest = event, event, key{event.DeviceID, event.CloseEventID}, digest
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"doortab/database"
+	"doortab/door"
 	"doortab/inventory"
 )
 
@@ -108,7 +109,8 @@ func (b *batch) write(tx *gorm.DB, ledger *inventory.Ledger) error {
 		return cmp.Or(cmp.Compare(x[0].(int64), y[0].(int64)), cmp.Compare(x[1].(string), y[1].(string)))
 	})
 	if err := insert(tx, "settlements", "", b.settlements, "device_id", "close_event_id", "outcome", "digest",
-		"order_id", "seq", "seq_epoch", "payload", "receipt", "received_at", "settled_at"); err != nil {
+		"order_id", "seq", "seq_epoch", "kind", "user_id", "session_id", "priced_at", "payload", "receipt", "received_at",
+		"settled_at"); err != nil {
 		return err
 	}
 	if err := ledger.Write(tx, b.now); err != nil {
@@ -117,11 +119,14 @@ func (b *batch) write(tx *gorm.DB, ledger *inventory.Ledger) error {
 	if err := b.writeOrders(tx); err != nil {
 		return err
 	}
+	if err := door.Close(tx, b.doors, b.now); err != nil {
+		return err
+	}
 	return b.writeDoubts(tx)
 }
 
 func (b *batch) writeOrders(tx *gorm.DB) error {
-	if err := insert(tx, "orders", "", b.orders, "order_id", "device_id", "close_event_id", "user_id", "status",
+	if err := insert(tx, "orders", "", b.orders, "order_id", "device_id", "close_event_id", "user_id", "app", "status",
 		"currency", "total_minor", "created_at"); err != nil {
 		return err
 	}

@@ -104,7 +104,8 @@ CREATE TABLE IF NOT EXISTS restocks (
   PRIMARY KEY (device_id, restock_id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
--- R1: this row is the truth about an event.
+-- R1: this row is the truth about an event. kind and user_id are those that counted (R11), priced_at is when the prices
+-- were in force (R8): the door session's where the event has one, session_id.
 CREATE TABLE IF NOT EXISTS settlements (
   device_id BIGINT NOT NULL,
   close_event_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -113,6 +114,10 @@ CREATE TABLE IF NOT EXISTS settlements (
   order_id BIGINT NULL,
   seq BIGINT NULL,
   seq_epoch INT NULL,
+  kind VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  user_id BIGINT NULL,
+  session_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL,
+  priced_at DATETIME(3) NOT NULL,
   payload MEDIUMBLOB NOT NULL,
   receipt MEDIUMBLOB NOT NULL,
   received_at DATETIME(3) NOT NULL,
@@ -138,13 +143,15 @@ CREATE TABLE IF NOT EXISTS orders (
   device_id BIGINT NOT NULL,
   close_event_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   user_id BIGINT NULL,
+  app VARCHAR(200) NULL,
   status VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   currency CHAR(3) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   total_minor BIGINT NOT NULL,
   created_at DATETIME(3) NOT NULL,
   KEY orders_device (device_id, order_id),
   KEY orders_user (user_id, order_id),
-  KEY orders_status (status, order_id)
+  KEY orders_status (status, order_id),
+  KEY orders_app (app, order_id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS order_lines (

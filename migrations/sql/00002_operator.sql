@@ -14,16 +14,18 @@ CREATE TABLE IF NOT EXISTS audit_log (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 -- open_device and open_user are set while the session is open, so that their keys let a cabinet and a shopper have one.
+-- app is the name of the app's token, '' where staff opened; settled_event_id the event that closed the session.
 CREATE TABLE IF NOT EXISTS door_sessions (
-  session_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+  session_id CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
   device_id BIGINT NOT NULL,
-  close_event_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  close_event_id CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   user_id BIGINT NOT NULL,
   kind VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   app VARCHAR(200) NOT NULL,
   state VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   open_device BIGINT NULL,
   open_user BIGINT NULL,
+  settled_event_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL,
   created_at DATETIME(3) NOT NULL,
   opened_at DATETIME(3) NULL,
   ended_at DATETIME(3) NULL,
