@@ -108,7 +108,7 @@ func TestAnEventOfADoorSession(t *testing.T) {
 func TestAnEventWithoutItsSession(t *testing.T) {
 	t.Parallel()
 	s, session := opened(t, cabinet.KindSale)
-	unknown := uuid.Must(uuid.NewV7()).String()
+	unknown, of1001 := uuid.Must(uuid.NewV7()).String(), `"sessionId":"`+session.SessionID+`"`
 	for _, c := range []struct {
 		name    string
 		device  int64
@@ -119,8 +119,8 @@ func TestAnEventWithoutItsSession(t *testing.T) {
 		{"an unknown session with a user", 1001, []string{`"userId":7`, `"sessionId":"` + unknown + `"`}, "settled [] 7 1300"},
 		{"a session of another system", 1001, []string{`"userId":7`, `"sessionId":"local-1"`}, "settled [] 7 1300"},
 		{"an unknown session without a user", 1001, []string{`"sessionId":"` + unknown + `"`}, "review [unattributed]  1300"},
-		{"another cabinet's session", 1002, []string{`"sessionId":"` + session.SessionID + `"`}, "review [session_mismatch shortfall unattributed]  1300"},
-		{"another cabinet's session, with a user", 1002, []string{`"userId":7`, `"sessionId":"` + session.SessionID + `"`}, "review [session_mismatch shortfall] 7 1300"},
+		{"another cabinet's session", 1002, []string{of1001}, "review [session_mismatch shortfall unattributed]  1300"},
+		{"another cabinet's session, with a user", 1002, []string{`"userId":7`, of1001}, "review [session_mismatch shortfall] 7 1300"},
 		{"another cabinet's event id", 1002, []string{`"userId":7`, `"closeEventId":"` + session.CloseEventID + `"`}, "settled [shortfall] 7 1300"},
 	} {
 		id := uuid.Must(uuid.NewV7()).String()
