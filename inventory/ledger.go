@@ -45,6 +45,10 @@ func LockingFor(attempt int) Locking {
 	return Optimistic
 }
 
+func (l Locking) suffix() string {
+	return [...]string{Optimistic: "", ForUpdate: " FOR UPDATE", NoWait: " FOR UPDATE NOWAIT"}[l]
+}
+
 // Key names a row of book stock.
 type Key struct{ DeviceID, ProductID int64 }
 
@@ -144,9 +148,8 @@ const readRows = `SELECT device_id, product_id, stock, version, counted_seq, cou
   WHERE (device_id, product_id) IN ? ORDER BY device_id, product_id`
 
 func (l *Ledger) read(tx *gorm.DB, keys []Key, locking Locking) error {
-	suffix := [...]string{Optimistic: "", ForUpdate: " FOR UPDATE", NoWait: " FOR UPDATE NOWAIT"}[locking]
 	var found []*row
-	if err := tx.Raw(readRows+suffix, tuples(keys)).Scan(&found).Error; err != nil {
+	if err := tx.Raw(readRows+locking.suffix(), tuples(keys)).Scan(&found).Error; err != nil {
 		return fmt.Errorf("read book stock: %w", err)
 	}
 	for _, r := range found {

@@ -9,36 +9,36 @@ import (
 	"doortab/inventory"
 )
 
-// judge works out every fresh event and what its copies in the same group are told. The
-// ledger that it returns has everything booked and nothing written.
-func (s *Service) judge(tx *gorm.DB, b *batch, f *fresh, k *known, locking inventory.Locking) (*inventory.Ledger, error) {
+// judge works out every fresh event, each on the shelf that the one before it left, and what
+// its copies in the same group are told. What it returns is booked and not written yet.
+func (s *Service) judge(tx *gorm.DB, b *batch, f *fresh, k *known, locking inventory.Locking) (*books, error) {
 	if err := b.enter(tx, f.first); err != nil {
 		return nil, err
 	}
-	prices, err := inventory.ReadPrices(tx, productsOf(f.first))
+	books, err := openBooks(tx, f.first, locking)
 	if err != nil {
 		return nil, err
 	}
 	verdicts := make([]verdict, len(f.first))
 	for i, it := range f.first {
-		verdicts[i] = s.rules.judge(it.event, prices, it.pricedAt(), it.ReceivedAt)
+		verdicts[i] = s.rules.judge(it.event, books.shelf(it), books.prices, it.pricedAt(), it.ReceivedAt)
+		books.note(it, &verdicts[i])
 	}
-	ledger, err := inventory.OpenLedger(tx, keysOf(f.first, verdicts), locking)
-	if err != nil {
+	if books.stock, err = inventory.OpenLedger(tx, keysOf(f.first, verdicts), locking); err != nil {
 		return nil, err
 	}
 	for i, it := range f.first {
-		b.settle(ledger, it, &verdicts[i])
+		b.settle(books, it, &verdicts[i])
 	}
 	for _, it := range f.follow {
 		b.answerKnown(it, f.stored(it.key), k)
 	}
-	return ledger, nil
+	return books, nil
 }
 
 // settle books one event and adds its rows to the batch.
-func (b *batch) settle(ledger *inventory.Ledger, it *item, v *verdict) {
-	if b.book(ledger, it, v) {
+func (b *batch) settle(books *books, it *item, v *verdict) {
+	if b.book(books.stock, it, v) {
 		v.reason(cabinet.ReasonShortfall)
 	}
 	slices.Sort(v.reasons)
@@ -54,6 +54,7 @@ func (b *batch) settle(ledger *inventory.Ledger, it *item, v *verdict) {
 			receipt.Lines = append(receipt.Lines, l.Line)
 		}
 		b.order(it, v, id)
+		books.sold(it, v, id)
 	}
 	if v.outcome == cabinet.Review {
 		b.review(it, orderID, v, nil)
@@ -107,7 +108,7 @@ func (b *batch) review(it *item, orderID any, v *verdict, digest []byte) {
 	}
 	b.reviews = append(b.reviews, []any{
 		b.id(), it.key.deviceID, it.key.closeEventID, orderID, conflictDigest,
-		marshal(orEmpty(v.reasons)), marshal(orEmpty(v.proposed)), marshal(orEmpty(v.doubts)), "open", b.now,
+		marshal(orEmpty(v.reasons)), marshal(orEmpty(v.evidence.Proposed)), marshal(orEmpty(v.evidence.Findings)), "open", b.now,
 	})
 }
 
@@ -116,17 +117,6 @@ func orEmpty[T any](list []T) []T {
 		return []T{}
 	}
 	return list
-}
-
-func productsOf(items []*item) []int64 {
-	var ids []int64
-	for _, it := range items {
-		for _, counted := range it.event.Items {
-			ids = append(ids, counted.ProductID)
-		}
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
 }
 
 func keysOf(items []*item, verdicts []verdict) []inventory.Key {

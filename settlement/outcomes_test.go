@@ -129,8 +129,8 @@ func TestOutcomes(t *testing.T) {
 			Receipt: "settled [clock_skew] 1000 7×2@500", Settlement: []string{"settled"}, Order: []string{"open|42|1000"},
 		})},
 		{"every entry wrong", []string{`"userId":42`, `"items":[{"productId":7,"quantity":0}]`}, undecided("invalid_quantity")},
-		{"weights alone", []string{`"userId":42`, `"weights":[{"lane":3,"beforeGrams":900,"afterGrams":400}]`}, undecided("unexplained_weight")},
-		{"tags alone", []string{`"userId":42`, `"rfid":{"before":["3036142C8C008F8000053244"],"after":[]}`}, undecided("unknown_epc")},
+		{"weights alone", []string{`"userId":42`, `"weights":[{"lane":3,"beforeGrams":900,"afterGrams":400}]`}, undecided("unknown_lane")},
+		{"tags alone", []string{`"userId":42`, `"rfid":{"before":["3036142C8C008F8000053244"],"after":[]}`}, undecided("unknown_product")},
 		{"scales and antennas saw no change", []string{
 			`"weights":[{"lane":3,"beforeGrams":900,"afterGrams":900}],"rfid":{"before":["3036142C8C008F8000053244"],"after":["3036142C8C008F8000053244"]}`,
 		}, kept{Receipt: "empty [] 0", Settlement: []string{"empty"}, Stock: []string{untouched}}},

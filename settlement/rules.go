@@ -18,27 +18,7 @@ type rules struct {
 // line is one sure line of an order, with the numbers that decided it.
 type line struct {
 	cabinet.Line
-	evidence lineEvidence
-}
-
-type lineEvidence struct {
-	Source     string  `json:"source"`
-	Rule       string  `json:"rule"`
-	Quantity   int64   `json:"quantity"`
-	Confidence float64 `json:"confidence"`
-}
-
-// proposed is a line that a person may add to the sure ones.
-type proposed struct {
-	ProductID int64 `json:"productId"`
-	Quantity  int64 `json:"quantity"`
-}
-
-// doubt is one thing in an event that could not be decided, as its review shows it.
-type doubt struct {
-	Reason cabinet.Reason  `json:"reason"`
-	Where  string          `json:"where"`
-	Entry  json.RawMessage `json:"entry,omitempty"`
+	evidence cabinet.Evidence
 }
 
 // verdict is what the rules make of one event.
@@ -46,19 +26,36 @@ type verdict struct {
 	outcome  cabinet.Outcome
 	reasons  []cabinet.Reason
 	lines    []line // ascending by product
-	proposed []proposed
-	doubts   []doubt
+	evidence cabinet.Verdict
 }
 
-// judge takes the prices that were in force at pricedAt; the device's clock is compared with receivedAt.
-func (r rules) judge(e *cabinet.Event, prices inventory.Prices, pricedAt, receivedAt time.Time) verdict {
-	v := verdict{lines: []line{}, proposed: []proposed{}, doubts: []doubt{}}
-	for _, entry := range e.Malformed {
-		v.doubt(entry.Reason, entry.Where, entry.Raw)
+// judge lays the evidence against what the books know of the cabinet, and adds what evidence
+// knows nothing of: prices, who opened the door, and the clock.
+//
+// The prices are those that were in force at pricedAt; the device's clock is compared with receivedAt.
+func (r rules) judge(
+	e *cabinet.Event, shelf cabinet.Shelf, prices inventory.Prices, pricedAt, receivedAt time.Time,
+) verdict {
+	shelf.Threshold = r.threshold
+	v := verdict{evidence: cabinet.Judge(e, shelf), lines: []line{}}
+	for _, f := range v.evidence.Findings {
+		v.reason(f.Reason)
 	}
-	r.items(&v, e, prices, pricedAt)
-	if !e.HasItems {
-		otherEvidence(&v, e)
+	for _, l := range v.evidence.Lines {
+		price, known := prices.At(l.ProductID, pricedAt)
+		if !known { // taken off the catalogue a moment ago
+			v.reason(cabinet.ReasonUnknownProduct)
+			v.evidence.Findings = append(v.evidence.Findings, cabinet.Finding{
+				Reason: cabinet.ReasonUnknownProduct, Where: "catalogue", Evidence: l.Evidence,
+			})
+			continue
+		}
+		v.lines = append(v.lines, line{
+			Line: cabinet.Line{
+				ProductID: l.ProductID, Quantity: l.Quantity, UnitPriceMinor: price, AmountMinor: price * l.Quantity,
+			},
+			evidence: l.Evidence,
+		})
 	}
 	if e.Kind == cabinet.KindSale && e.UserID == 0 && v.somethingTaken() {
 		v.reason(cabinet.ReasonUnattributed)
@@ -70,47 +67,6 @@ func (r rules) judge(e *cabinet.Event, prices inventory.Prices, pricedAt, receiv
 	return v
 }
 
-func (r rules) items(v *verdict, e *cabinet.Event, prices inventory.Prices, pricedAt time.Time) {
-	for _, item := range e.Items {
-		price, known := prices.At(item.ProductID, pricedAt)
-		switch {
-		case !known:
-			v.doubt(cabinet.ReasonUnknownProduct, "items", itemEntry(item))
-		case item.Confidence < r.threshold:
-			v.doubt(cabinet.ReasonLowConfidence, "items", itemEntry(item))
-			v.proposed = append(v.proposed, proposed{item.ProductID, item.Quantity})
-		default:
-			v.lines = append(v.lines, line{
-				Line: cabinet.Line{
-					ProductID: item.ProductID, Quantity: item.Quantity,
-					UnitPriceMinor: price, AmountMinor: price * item.Quantity,
-				},
-				evidence: lineEvidence{Source: "items", Rule: "cabinet_count", Quantity: item.Quantity, Confidence: item.Confidence},
-			})
-		}
-	}
-}
-
-// otherEvidence looks at scales and antennas where the cabinet gave no count of its own: what
-// they saw change is not charged but decided by a person.
-func otherEvidence(v *verdict, e *cabinet.Event) {
-	for _, w := range e.Weights {
-		if w.BeforeGrams != w.AfterGrams {
-			v.doubt(cabinet.ReasonUnexplainedWeight, "weights", marshal(map[string]any{
-				"lane": w.Lane, "beforeGrams": w.BeforeGrams, "afterGrams": w.AfterGrams,
-			}))
-		}
-	}
-	if !slices.Equal(e.RFID.Before, e.RFID.After) {
-		v.doubt(cabinet.ReasonUnknownEPC, "rfid", marshal(map[string]any{"before": e.RFID.Before, "after": e.RFID.After}))
-	}
-}
-
-func (v *verdict) doubt(reason cabinet.Reason, where string, entry []byte) {
-	v.reason(reason)
-	v.doubts = append(v.doubts, doubt{reason, where, entry})
-}
-
 func (v *verdict) reason(reason cabinet.Reason) {
 	if !slices.Contains(v.reasons, reason) {
 		v.reasons = append(v.reasons, reason)
@@ -118,16 +74,16 @@ func (v *verdict) reason(reason cabinet.Reason) {
 }
 
 func (v *verdict) somethingTaken() bool {
-	return len(v.lines) > 0 || slices.ContainsFunc(v.doubts, doubt.ofGoods)
+	return len(v.lines) > 0 || slices.ContainsFunc(v.evidence.Findings, ofGoods)
 }
 
 // ofGoods tells a doubt about what was taken from one about who, when and in which order.
-func (d doubt) ofGoods() bool {
-	switch d.Where {
-	case "closeEventId", "kind", "userId", "sessionId", "seq", "openedAt":
+func ofGoods(f cabinet.Finding) bool {
+	switch f.Where {
+	case "userId", "sessionId", "seq", "openedAt":
 		return false
 	default:
-		return true
+		return !f.Reason.Informs()
 	}
 }
 
@@ -156,10 +112,6 @@ func (v *verdict) totalMinor() int64 {
 		total += l.AmountMinor
 	}
 	return total
-}
-
-func itemEntry(i cabinet.Item) []byte {
-	return marshal(map[string]any{"productId": i.ProductID, "quantity": i.Quantity, "confidence": i.Confidence})
 }
 
 // marshal writes values that cannot fail to be JSON.

@@ -188,12 +188,12 @@ func (s *Service) keep(tx *gorm.DB, items []*item, locking inventory.Locking) (*
 	}
 	b := &batch{currency: s.rules.currency, now: database.Now(), ids: map[int64]bool{}}
 	fresh := b.sort(items, known)
-	ledger, err := s.judge(tx, b, fresh, known, locking)
+	books, err := s.judge(tx, b, fresh, known, locking)
 	if err != nil {
 		return nil, err
 	}
 	b.adoptSequences(fresh.first, known.sequences)
-	return b, b.write(tx, ledger)
+	return b, b.write(tx, books)
 }
 
 // committed remembers outcomes, after COMMIT and never before (R1), and tells of what an

@@ -10,7 +10,6 @@ import (
 
 	"doortab/database"
 	"doortab/door"
-	"doortab/inventory"
 )
 
 // known is what the database holds about a group before it is settled.
@@ -104,7 +103,7 @@ func (k *known) readConflicts(tx *gorm.DB, items []*item) error {
 // write writes the batch. The settlements come first: their key is the gate that lets one of
 // two writers of an event through (R1). Tables and rows follow in one order everywhere, so
 // that two groups wait for each other instead of locking each other out.
-func (b *batch) write(tx *gorm.DB, ledger *inventory.Ledger) error {
+func (b *batch) write(tx *gorm.DB, books *books) error {
 	slices.SortFunc(b.settlements, func(x, y []any) int {
 		return cmp.Or(cmp.Compare(x[0].(int64), y[0].(int64)), cmp.Compare(x[1].(string), y[1].(string)))
 	})
@@ -113,7 +112,7 @@ func (b *batch) write(tx *gorm.DB, ledger *inventory.Ledger) error {
 		"settled_at"); err != nil {
 		return err
 	}
-	if err := ledger.Write(tx, b.now); err != nil {
+	if err := books.write(tx, b.now); err != nil {
 		return err
 	}
 	if err := b.writeOrders(tx); err != nil {

@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS door_sessions (
 
 -- Where the books have a tag: in one cabinet, sold in one order, or lost.
 CREATE TABLE IF NOT EXISTS epcs (
-  epc VARCHAR(124) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+  epc VARCHAR(124) NOT NULL PRIMARY KEY,
   product_id BIGINT NOT NULL,
   state VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   device_id BIGINT NOT NULL,
@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS epcs (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS epc_overrides (
-  epc VARCHAR(124) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+  epc VARCHAR(124) NOT NULL PRIMARY KEY,
   product_id BIGINT NOT NULL,
   updated_at DATETIME(3) NOT NULL
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
