@@ -12,15 +12,17 @@ import (
 )
 
 type cabinetView struct {
-	DeviceID   int64      `json:"deviceId"`
-	Name       string     `json:"name"`
-	Site       string     `json:"site"`
-	Online     bool       `json:"online"`
-	LastSeenAt *time.Time `json:"lastSeenAt" doc:"When it last said that it is there; null: never."`
+	DeviceID     int64      `json:"deviceId"`
+	Name         string     `json:"name"`
+	Site         string     `json:"site"`
+	Locked       bool       `json:"locked" doc:"No door session opens it."`
+	Online       bool       `json:"online"`
+	LastSeenAt   *time.Time `json:"lastSeenAt" doc:"When it last said that it is there; null: never."`
+	TemperatureC *float64   `json:"temperatureC" doc:"As it said last, in degrees Celsius; null: never."`
 }
 
 func viewCabinet(c fleet.Cabinet) cabinetView {
-	return cabinetView{c.DeviceID, c.Name, c.Site, c.Online, c.LastSeenAt}
+	return cabinetView{c.DeviceID, c.Name, c.Site, c.Locked, c.Online, c.LastSeenAt, c.TemperatureC}
 }
 
 type cabinetOutput struct{ Body cabinetView }
@@ -43,6 +45,8 @@ type patchCabinet struct {
 	Body struct {
 		Name changed[string] `json:"name,omitzero" minLength:"1" maxLength:"200"`
 		Site changed[string] `json:"site,omitzero" maxLength:"200"`
+
+		Locked changed[bool] `json:"locked,omitzero" doc:"True: no door session opens it. Its close events settle all the same."`
 	}
 }
 
@@ -94,7 +98,11 @@ func (s *Server) getCabinet(ctx context.Context, in *CabinetPath) (*cabinetOutpu
 }
 
 func (s *Server) patchCabinet(ctx context.Context, in *patchCabinet) (*cabinetOutput, error) {
-	c, err := s.cabinets.Patch(ctx, in.DeviceID, in.Body.Name.value, in.Body.Site.value)
+	c, err := s.cabinets.Patch(ctx, in.DeviceID, func(c *fleet.Cabinet) {
+		setIf(&c.Name, in.Body.Name.value)
+		setIf(&c.Site, in.Body.Site.value)
+		setIf(&c.Locked, in.Body.Locked.value)
+	})
 	return &cabinetOutput{viewCabinet(c)}, err
 }
 

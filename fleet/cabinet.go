@@ -20,18 +20,22 @@ var (
 	ErrNotFound  = errors.New("no such cabinet")
 	ErrDuplicate = errors.New("exists already")
 	ErrInvalid   = errors.New("not valid")
+	ErrOffline   = errors.New("is offline: it would not hear that it may open")
+	ErrLocked    = errors.New("is locked: no door session may open it")
 )
 
 const maxName = 200 // characters, of names and sites
 
 // Cabinet is one registered cabinet.
 type Cabinet struct {
-	DeviceID   int64
-	Name       string // 1 to 200 characters of any script
-	Site       string // up to 200 characters, "" for none
-	Online     bool
-	LastSeenAt *time.Time // nil: never
-	CreatedAt  time.Time
+	DeviceID     int64
+	Name         string // 1 to 200 characters of any script
+	Site         string // up to 200 characters, "" for none
+	Locked       bool   // no door session may open it; its close events settle all the same
+	Online       bool
+	LastSeenAt   *time.Time // nil: never
+	TemperatureC *float64   // as it said last, to a hundredth; nil: never
+	CreatedAt    time.Time
 }
 
 // Registry is the table of cabinets. It is safe for concurrent use.
@@ -40,7 +44,7 @@ type Registry struct{ db *database.DB }
 // NewRegistry returns the registry that db holds.
 func NewRegistry(db *database.DB) *Registry { return &Registry{db} }
 
-const columns = "device_id, name, site, online, last_seen_at, created_at"
+const columns = "device_id, name, site, locked, online, last_seen_at, temperature_c, created_at"
 
 // Register adds a cabinet, of which DeviceID, Name and Site are taken. It returns [ErrDuplicate] for a device that is
 // there already and [ErrInvalid] for values out of range. The cabinet has no secret yet.
@@ -91,26 +95,21 @@ func (r *Registry) List(ctx context.Context, before int64, limit int) ([]Cabinet
 	return list, nil
 }
 
-// Patch changes what is not nil. It returns [ErrNotFound], or [ErrInvalid] for values out of range.
-func (r *Registry) Patch(ctx context.Context, deviceID int64, name, site *string) (Cabinet, error) {
+// Patch changes name, site and locked as change says. It returns [ErrNotFound], or [ErrInvalid] for values out of range.
+func (r *Registry) Patch(ctx context.Context, deviceID int64, change func(*Cabinet)) (Cabinet, error) {
 	var patched Cabinet
 	err := r.db.InTx(ctx, func(tx *gorm.DB) error {
 		c, err := one(tx, deviceID, " FOR UPDATE")
 		if err != nil {
 			return err
 		}
-		if name != nil {
-			c.Name = *name
-		}
-		if site != nil {
-			c.Site = *site
-		}
+		change(&c)
 		if err := c.validate(); err != nil {
 			return err
 		}
 		patched = c
-		return tx.Exec("UPDATE cabinets SET name = ?, site = ?, updated_at = ? WHERE device_id = ?",
-			c.Name, c.Site, database.Now(), deviceID).Error
+		return tx.Exec("UPDATE cabinets SET name = ?, site = ?, locked = ?, updated_at = ? WHERE device_id = ?",
+			c.Name, c.Site, c.Locked, database.Now(), deviceID).Error
 	})
 	if err != nil {
 		return Cabinet{}, fmt.Errorf("patch cabinet: %w", err)
@@ -151,4 +150,19 @@ func fits(text string, atLeast int) bool {
 func Exists(tx *gorm.DB, deviceID int64) error {
 	_, err := one(tx, deviceID, "")
 	return err
+}
+
+// MayOpen returns [ErrNotFound], [ErrLocked] or [ErrOffline] where a cabinet must not be opened. It holds the row until the
+// transaction ends, so that nobody who has locked the cabinet sees it opened after.
+func MayOpen(tx *gorm.DB, deviceID int64) error {
+	c, err := one(tx, deviceID, " LOCK IN SHARE MODE")
+	switch {
+	case err != nil:
+		return err
+	case c.Locked:
+		return fmt.Errorf("cabinet %d %w", deviceID, ErrLocked)
+	case !c.Online:
+		return fmt.Errorf("cabinet %d %w", deviceID, ErrOffline)
+	}
+	return nil
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	"gorm.io/gorm"
 
 	"doortab/cabinet"
 	"doortab/database/databasetest"
@@ -55,10 +58,10 @@ func TestACabinetOutOfRangeIsRefused(t *testing.T) {
 		}
 	}
 	register(t, r, 1)
-	if _, err := r.Patch(t.Context(), 1, &long, nil); !errors.Is(err, ErrInvalid) {
+	if _, err := r.Patch(t.Context(), 1, func(c *Cabinet) { c.Name = long }); !errors.Is(err, ErrInvalid) {
 		t.Errorf("patch with a long name: %v", err)
 	}
-	if _, err := r.Patch(t.Context(), 2, nil, nil); !errors.Is(err, ErrNotFound) {
+	if _, err := r.Patch(t.Context(), 2, func(*Cabinet) {}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("patch of an unknown cabinet: %v", err)
 	}
 }
@@ -69,10 +72,44 @@ func TestAPatchLeavesWhatItDoesNotName(t *testing.T) {
 	register(t, r, 1)
 	site := "HQ"
 	for range 2 { // the second changes nothing, which is no error
-		c, err := r.Patch(t.Context(), 1, nil, &site)
+		c, err := r.Patch(t.Context(), 1, func(c *Cabinet) { c.Site = site })
 		if err != nil || c.Name != "Lobby" || c.Site != "HQ" {
 			t.Errorf("%+v, %v", c, err)
 		}
+	}
+}
+
+func TestOnlyACabinetThatIsThereAndNotLockedMayOpen(t *testing.T) {
+	t.Parallel()
+	db := databasetest.New(t)
+	r, b := NewRegistry(db), NewStatusBoard(db, quiet())
+	register(t, r, 1)
+	mayOpen := func(deviceID int64) error {
+		return db.InTx(t.Context(), func(tx *gorm.DB) error { return MayOpen(tx, deviceID) })
+	}
+	lock := func(locked bool) {
+		if c, err := r.Patch(t.Context(), 1, func(c *Cabinet) { c.Locked = locked }); err != nil || c.Locked != locked {
+			t.Fatalf("%+v, %v", c, err)
+		}
+	}
+	if err := mayOpen(2); !errors.Is(err, ErrNotFound) {
+		t.Errorf("unknown: %v", err)
+	}
+	if err := mayOpen(1); !errors.Is(err, ErrOffline) {
+		t.Errorf("offline: %v", err)
+	}
+	b.Offer(1, true, "", time.Now())
+	b.flush(t.Context())
+	if err := mayOpen(1); err != nil {
+		t.Errorf("online: %v", err)
+	}
+	lock(true)
+	if err := mayOpen(1); !errors.Is(err, ErrLocked) {
+		t.Errorf("locked: %v", err)
+	}
+	lock(false)
+	if err := mayOpen(1); err != nil {
+		t.Errorf("unlocked: %v", err)
 	}
 }
 

@@ -1,13 +1,10 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"slices"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -17,23 +14,19 @@ import (
 )
 
 const (
-	flushEvery  = 500 * time.Millisecond
-	lastFlush   = 2 * time.Second
-	seenEvery   = 10 * time.Minute // how often a state that stays the same moves last_seen_at
-	maxPending  = 200_000
-	maxBootID   = 64
-	statusBatch = 1000
+	flushEvery = 500 * time.Millisecond
+	lastFlush  = 2 * time.Second
+	seenEvery  = 10 * time.Minute // how often a state that stays the same moves last_seen_at
+	maxBootID  = 64
 )
 
-// StatusBoard carries the cabinets' online states into the table: the latest of each, a thousand to a statement, and
-// only those that change a row. A broker that hands over the retained states of a whole fleet costs it little.
+// StatusBoard carries the cabinets' online states and temperatures into the table: the latest of each, a thousand to a
+// statement, and only those that change a row. A broker that hands over the retained states of a whole fleet costs it little.
 type StatusBoard struct {
-	db  *database.DB
-	log *slog.Logger
-
-	mu      sync.Mutex
-	pending map[int64]status
-	dropped int
+	db           *database.DB
+	log          *slog.Logger
+	states       latest[status]
+	temperatures latest[temperature]
 }
 
 type status struct {
@@ -43,9 +36,11 @@ type status struct {
 	At       time.Time
 }
 
+func (s status) from() (int64, time.Time) { return s.DeviceID, s.At }
+
 // NewStatusBoard returns a board that writes to db once [StatusBoard.Run] runs.
 func NewStatusBoard(db *database.DB, log *slog.Logger) *StatusBoard {
-	return &StatusBoard{db: db, log: log, pending: map[int64]status{}}
+	return &StatusBoard{db: db, log: log, states: newLatest[status](), temperatures: newLatest[temperature]()}
 }
 
 // Offer notes what a cabinet's status said at a time. It never blocks. An unknown device is ignored when its turn
@@ -54,20 +49,7 @@ func (b *StatusBoard) Offer(deviceID int64, online bool, bootID string, at time.
 	if len(bootID) > maxBootID || !utf8.ValidString(bootID) {
 		bootID = ""
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.keep(status{deviceID, online, bootID, at.UTC().Truncate(time.Millisecond)})
-}
-
-func (b *StatusBoard) keep(s status) {
-	old, waits := b.pending[s.DeviceID]
-	switch {
-	case waits && old.At.After(s.At):
-	case !waits && len(b.pending) >= maxPending:
-		b.dropped++
-	default:
-		b.pending[s.DeviceID] = s
-	}
+	b.states.offer(status{deviceID, online, bootID, at.UTC().Truncate(time.Millisecond)})
 }
 
 // Run writes what was offered every half second, and once more when ctx ends.
@@ -88,44 +70,8 @@ func (b *StatusBoard) Run(ctx context.Context) {
 }
 
 func (b *StatusBoard) flush(ctx context.Context) {
-	waiting, dropped := b.take()
-	if dropped > 0 {
-		b.log.Warn("Statuses of cabinets were dropped: too many devices at once.", "dropped", dropped)
-	}
-	for len(waiting) > 0 {
-		n := min(len(waiting), statusBatch)
-		if err := b.write(ctx, waiting[:n]); err != nil {
-			b.log.Warn("Statuses of cabinets can't be written; they are kept for the next try.", "waiting", len(waiting), "error", err)
-			b.putBack(waiting)
-			return
-		}
-		waiting = waiting[n:]
-	}
-}
-
-// take returns what waits in ascending order, in which every process locks rows.
-func (b *StatusBoard) take() (waiting []status, dropped int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	waiting = make([]status, 0, len(b.pending))
-	for _, s := range b.pending {
-		waiting = append(waiting, s)
-	}
-	dropped = b.dropped
-	b.pending, b.dropped = map[int64]status{}, 0
-	slices.SortFunc(waiting, func(x, y status) int { return cmp.Compare(x.DeviceID, y.DeviceID) })
-	return waiting, dropped
-}
-
-// putBack keeps newer states that came meanwhile.
-func (b *StatusBoard) putBack(waiting []status) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, s := range waiting {
-		if _, newer := b.pending[s.DeviceID]; !newer {
-			b.keep(s)
-		}
-	}
+	b.states.flush(ctx, b.log, b.write)
+	b.temperatures.flush(ctx, b.log, b.writeTemperatures)
 }
 
 func (b *StatusBoard) write(ctx context.Context, batch []status) error {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -154,7 +155,30 @@ func TestTheBoardIsBounded(t *testing.T) {
 	for i := range int64(maxPending + 5) {
 		b.Offer(i+1, true, "", time.Time{})
 	}
-	if waiting, dropped := b.take(); len(waiting) != maxPending || dropped != 5 {
+	if waiting, dropped := b.states.take(); len(waiting) != maxPending || dropped != 5 {
 		t.Errorf("%d wait, %d dropped", len(waiting), dropped)
+	}
+}
+
+func TestTheLatestTemperatureIsKept(t *testing.T) {
+	t.Parallel()
+	db := databasetest.New(t)
+	r, b := NewRegistry(db), NewStatusBoard(db, quiet())
+	register(t, r, 1)
+	register(t, r, 2)
+	now := time.Now()
+	for _, celsius := range []float64{3.9, -18.256, 4, 4} {
+		b.OfferTemperature(1, 99, now.Add(-time.Minute))
+		b.OfferTemperature(1, celsius, now)
+		b.OfferTemperature(1, 98, now.Add(-time.Second)) // came late
+		b.OfferTemperature(99, 5, now)
+		b.flush(t.Context())
+		c, err := r.Cabinet(t.Context(), 1)
+		if want := math.Round(celsius*100) / 100; err != nil || c.TemperatureC == nil || *c.TemperatureC != want {
+			t.Errorf("%v, want %v, %v", c.TemperatureC, want, err)
+		}
+	}
+	if c, err := r.Cabinet(t.Context(), 2); err != nil || c.TemperatureC != nil || c.Online {
+		t.Errorf("the other cabinet: %+v, %v", c, err)
 	}
 }
