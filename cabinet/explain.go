@@ -17,19 +17,19 @@ const (
 
 // Bounds of the search: what takes more is left unexplained and so to a person.
 const (
-	maxOpen    = 7     // lanes that need an explanation
-	maxMoves   = 2     // things that changed their lane in one door
-	maxMoved   = 3     // units that went the same way
-	maxTaken   = 2     // units taken from a lane while something was put there
-	maxVisited = 20000 // combinations
+	maxOpen    = 7    // lanes that need an explanation
+	maxMoves   = 2    // things that changed their lane in one door
+	maxMoved   = 3    // units that went the same way
+	maxTaken   = 2    // units taken from a lane while something was put there
+	maxVisited = 2000 // combinations
 )
 
 // Two explanations fit alike where their squared misfits, in tolerances, differ by less than this. With a tolerance of
 // three and a half standard deviations, an explanation that fits worse by this much is twenty times less likely.
 const clearlyBetter = 0.5
 
-// scorePerUnit keeps many small units from passing for one large thing: each further unit of one product in one door is
-// several times less likely than the one before.
+// scorePerUnit keeps many small units from passing for one large thing: each further unit of one product at one sale
+// is several times less likely than the one before.
 const scorePerUnit = 0.3
 
 // choice explains one lane: own units beyond the tags, and things known to lie wrong that left.
@@ -65,6 +65,7 @@ type search struct {
 	moved   []bool
 	found   []explanation
 	visited int
+	spent   int // of the current choices, at least
 }
 
 // explain returns the cheapest explanations that fit alike; never none.
@@ -149,12 +150,21 @@ func (s *search) step(k int) {
 		s.current.choices[i] = option
 		s.step(k + 1)
 	}
-	s.current.choices[i] = choice{unexplained: true}
-	s.step(k + 1)
-	if len(s.current.moves) < maxMoves {
+	if len(s.current.moves) < maxMoves && s.affords(costMove) {
+		s.spent += costMove
 		s.pair(i, k)
+		s.spent -= costMove
+	}
+	if s.affords(costUnexplained) {
+		s.spent += costUnexplained
+		s.current.choices[i] = choice{unexplained: true}
+		s.step(k + 1)
+		s.spent -= costUnexplained
 	}
 }
+
+// affords reports whether what is found may still be as cheap as the best.
+func (s *search) affords(cost int) bool { return len(s.found) == 0 || s.spent+cost <= s.found[0].cost }
 
 // evaluate keeps the current choices if they are possible and not dearer than the best.
 func (s *search) evaluate() {
@@ -166,7 +176,10 @@ func (s *search) evaluate() {
 		}
 	}
 	for i, c := range s.current.choices {
-		e.score += c.score + scorePerUnit*float64(max(c.own-1, 0))
+		e.score += c.score
+		if s.j.way > 0 {
+			e.score += scorePerUnit * float64(max(c.own-1, 0))
+		}
 		if c.unexplained {
 			e.cost += costUnexplained
 			continue

@@ -141,6 +141,6 @@ func gtin(i int) string {
 // sgtin writes the tag of a unit of product i.
 func sgtin(i int, serial int64) string {
 	const filter = 1
-	high := uint64(0x30)<<56 | filter<<53 | partition<<50 | company<<26 | uint64(i+1)<<6 | uint64(serial)>>32
-	return fmt.Sprintf("%016X%08X", high, uint32(serial)) //nolint:gosec // the low 32 bits of a serial are meant
+	const head = 0x30<<56 | filter<<53 | partition<<50 | company<<26
+	return fmt.Sprintf("%016X%08X", head|int64(i+1)<<6|serial>>32, serial&(1<<32-1))
 }
