@@ -26,6 +26,7 @@ type settlementView struct {
 	Event        json.RawMessage  `json:"event" doc:"As the cabinet published it."`
 	Receipt      json.RawMessage  `json:"receipt" doc:"As it was published first."`
 	Conflicts    []conflictView   `json:"conflicts" nullable:"false"`
+	Reviews      []reviewView     `json:"reviews" nullable:"false" doc:"What a person was asked about it, and decided."`
 }
 
 type conflictView struct {
@@ -89,9 +90,13 @@ func viewSettlement(x settlement.Settlement) settlementView {
 		DeviceID: x.DeviceID, CloseEventID: x.CloseEventID, Outcome: x.Outcome, Reasons: x.Receipt.Reasons,
 		ReceivedAt: x.ReceivedAt, SettledAt: x.SettledAt, OrderID: idOrNull(x.OrderID), Lines: viewLines(x.Lines),
 		Event: embedded(x.Event), Receipt: embedded(x.ReceiptRaw), Conflicts: make([]conflictView, len(x.Conflicts)),
+		Reviews: make([]reviewView, len(x.Reviews)),
 	}
 	for i, c := range x.Conflicts {
 		v.Conflicts[i] = conflictView{hex.EncodeToString(c.Digest), embedded(c.Payload), c.ReceivedAt}
+	}
+	for i, r := range x.Reviews {
+		v.Reviews[i] = viewReview(r)
 	}
 	return v
 }

@@ -23,7 +23,7 @@ type movementView struct {
 	Kind      string    `json:"kind" enum:"sale,restock,stocktake,writeoff,review,refund"`
 	Delta     int64     `json:"delta"`
 	Balance   int64     `json:"balance"`
-	Ref       string    `json:"ref" doc:"What it came from: a closeEventId, a restock's id."`
+	Ref       string    `json:"ref" doc:"What it came from: a closeEventId, the id of a restock or a review."`
 	CreatedAt time.Time `json:"createdAt"`
 }
 

@@ -63,6 +63,7 @@ type MovementKind string
 const (
 	Sale    MovementKind = "sale"
 	Restock MovementKind = "restock"
+	Review  MovementKind = "review" // a person corrected an event
 )
 
 // Change is one thing that happened to one product in one cabinet.
@@ -74,7 +75,7 @@ type Change struct {
 	// At is the event's place in the cabinet's sequence; nil where the change came another
 	// way, or without a seq.
 	At *Position
-	// Ref names the document behind it: a close event id, a restock id.
+	// Ref names the document behind it: a close event id, a restock id, a review id.
 	Ref string
 }
 

@@ -85,16 +85,16 @@ func (b *batch) book(ledger *inventory.Ledger, it *item, v *verdict) (short bool
 }
 
 func (b *batch) order(it *item, v *verdict, orderID int64) {
-	status := "open"
+	status := orderOpen
 	if v.outcome == cabinet.Review {
-		status = "review"
+		status = orderReview
 	}
 	b.orders = append(b.orders, []any{
 		orderID, it.key.deviceID, it.key.closeEventID, it.userID(), it.app(), status, b.currency, v.totalMinor(), b.now,
 	})
 	for i, l := range v.lines {
 		b.orderLines = append(b.orderLines, []any{
-			it.key.deviceID, orderID, i + 1, "settlement", l.ProductID, l.Quantity, l.UnitPriceMinor, l.AmountMinor,
+			it.key.deviceID, orderID, i + 1, originSettlement, l.ProductID, l.Quantity, l.UnitPriceMinor, l.AmountMinor,
 			marshal(l.evidence),
 		})
 	}
@@ -108,7 +108,7 @@ func (b *batch) review(it *item, orderID any, v *verdict, digest []byte) {
 	}
 	b.reviews = append(b.reviews, []any{
 		b.id(), it.key.deviceID, it.key.closeEventID, orderID, conflictDigest,
-		marshal(orEmpty(v.reasons)), marshal(orEmpty(v.evidence.Proposed)), marshal(orEmpty(v.evidence.Findings)), "open", b.now,
+		marshal(orEmpty(v.reasons)), marshal(orEmpty(v.evidence.Proposed)), marshal(orEmpty(v.evidence.Findings)), openReview, b.now,
 	})
 }
 

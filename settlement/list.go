@@ -26,6 +26,7 @@ type Settlement struct {
 	ReceiptRaw   []byte // JSON, as it was published first
 	Lines        []OrderLine
 	Conflicts    []Contradiction
+	Reviews      []Review // the oldest first
 }
 
 // Contradiction is other content that came under a settlement's id (R3).
@@ -85,7 +86,7 @@ func ReadSettlement(ctx context.Context, db *database.DB, deviceID int64, closeE
 
 const settlementColumns = `device_id, close_event_id, outcome, order_id, payload, receipt, received_at, settled_at`
 
-// readSettlements reads the rows that the clauses choose, their lines and their conflicts, in one statement each.
+// readSettlements reads the rows that the clauses choose, their lines, reviews and conflicts, in one statement each.
 func readSettlements(tx *gorm.DB, clauses string, args ...any) ([]Settlement, error) {
 	var rows []settlementRow
 	if err := tx.Raw("SELECT "+settlementColumns+" FROM settlements"+clauses, args...).Scan(&rows).Error; err != nil {
@@ -104,6 +105,9 @@ func readSettlements(tx *gorm.DB, clauses string, args ...any) ([]Settlement, er
 		at[key{rows[i].DeviceID, rows[i].CloseEventID}] = &list[i]
 	}
 	if err := addSettledLines(tx, list); err != nil {
+		return nil, err
+	}
+	if err := addReviews(tx, at); err != nil {
 		return nil, err
 	}
 	return list, addContradictions(tx, at)
@@ -126,14 +130,27 @@ func addSettledLines(tx *gorm.DB, list []Settlement) error {
 	return err
 }
 
-func addContradictions(tx *gorm.DB, at map[key]*Settlement) error {
+func addReviews(tx *gorm.DB, at map[key]*Settlement) error {
+	list, err := readReviews(tx, "(device_id, close_event_id) IN ? ORDER BY review_id", tuplesOf(at))
+	for _, r := range list {
+		s := at[key{r.DeviceID, r.CloseEventID}]
+		s.Reviews = append(s.Reviews, r)
+	}
+	return err
+}
+
+func tuplesOf(at map[key]*Settlement) [][]any {
 	keys := make([][]any, 0, len(at))
 	for k := range at {
 		keys = append(keys, []any{k.deviceID, k.closeEventID})
 	}
+	return keys
+}
+
+func addContradictions(tx *gorm.DB, at map[key]*Settlement) error {
 	var list []Contradiction
 	err := tx.Raw(`SELECT device_id, close_event_id, digest, payload, received_at FROM settlement_conflicts
-		WHERE (device_id, close_event_id) IN ? ORDER BY received_at, digest`, keys).Scan(&list).Error
+		WHERE (device_id, close_event_id) IN ? ORDER BY received_at, digest`, tuplesOf(at)).Scan(&list).Error
 	if err != nil {
 		return fmt.Errorf("read conflicts of %d settlements: %w", len(at), err)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"gorm.io/gorm"
+
 	"doortab/cabinet"
 	"doortab/database"
 )
@@ -20,10 +22,24 @@ type Review struct {
 	Proposed     []ProposedLine
 	Evidence     []byte // JSON
 	Status       string // open, accepted, amended, waived
+	OfConflict   bool   // about other content under the event's id (R3)
+	Note         string // of the decision; before it, of who reopened the order
+	ResolvedBy   string // who decided, as the audit log names them
+	ResolvedAt   *time.Time
 	CreatedAt    time.Time
 }
 
-// ProposedLine is what accepting a review would add.
+// Decision is what was made of the review; "" while it is open.
+func (r Review) Decision() Decision {
+	for decision, status := range statusOf {
+		if status == r.Status {
+			return decision
+		}
+	}
+	return ""
+}
+
+// ProposedLine is some units of a product: what accepting a review would add, or what amending it says was taken.
 type ProposedLine struct {
 	ProductID int64 `json:"productId"`
 	Quantity  int64 `json:"quantity"`
@@ -31,7 +47,8 @@ type ProposedLine struct {
 
 const (
 	openReview    = "open"
-	reviewColumns = "review_id, device_id, close_event_id, order_id, reasons, proposed, evidence, status, created_at"
+	reviewColumns = `review_id, device_id, close_event_id, order_id, reasons, proposed, evidence, status,
+		conflict_digest IS NOT NULL AS of_conflict, note, resolved_by, resolved_at, created_at`
 )
 
 // ReviewKey is a place in the list of reviews.
@@ -46,21 +63,26 @@ func (r Review) Key() ReviewKey { return ReviewKey{r.Status != openReview, r.Rev
 // ListReviews reads up to limit reviews that come after the place given: first the open ones, then the decided ones,
 // the oldest of each first.
 func ListReviews(ctx context.Context, db *database.DB, after ReviewKey, limit int) ([]Review, error) {
+	const from, page = " AND review_id > ?", " ORDER BY review_id LIMIT ?"
 	var list []Review
 	if !after.Decided {
-		open, err := readReviews(ctx, db, "status = ? AND review_id > ?", openReview, after.ReviewID, limit)
+		open, err := readReviews(db.Read(ctx), "status = ?"+from+page, openReview, after.ReviewID, limit)
 		if err != nil || len(open) == limit {
 			return open, err
 		}
 		list, after.ReviewID = open, 0
 	}
-	decided, err := readReviews(ctx, db, "status <> ? AND review_id > ?", openReview, after.ReviewID, limit-len(list))
+	decided, err := readReviews(db.Read(ctx), "status <> ?"+from+page, openReview, after.ReviewID, limit-len(list))
 	return append(list, decided...), err
 }
 
 // ReadReview reads one review, or returns [ErrNotFound].
 func ReadReview(ctx context.Context, db *database.DB, reviewID int64) (Review, error) {
-	list, err := readReviews(ctx, db, "review_id = ?", reviewID, 1)
+	return readReview(db.Read(ctx), reviewID)
+}
+
+func readReview(tx *gorm.DB, reviewID int64) (Review, error) {
+	list, err := readReviews(tx, "review_id = ?", reviewID)
 	if err == nil && len(list) == 0 {
 		err = fmt.Errorf("review %d: %w", reviewID, ErrNotFound)
 	}
@@ -70,10 +92,9 @@ func ReadReview(ctx context.Context, db *database.DB, reviewID int64) (Review, e
 	return list[0], nil
 }
 
-func readReviews(ctx context.Context, db *database.DB, condition string, args ...any) ([]Review, error) {
+func readReviews(tx *gorm.DB, clauses string, args ...any) ([]Review, error) {
 	var rows []reviewRow
-	err := db.Read(ctx).Raw("SELECT "+reviewColumns+" FROM reviews WHERE "+condition+" ORDER BY review_id LIMIT ?", args...).
-		Scan(&rows).Error
+	err := tx.Raw("SELECT "+reviewColumns+" FROM reviews WHERE "+clauses, args...).Scan(&rows).Error
 	if err != nil {
 		return nil, fmt.Errorf("read reviews: %w", err)
 	}
@@ -95,13 +116,18 @@ type reviewRow struct {
 	Proposed     []byte
 	Evidence     []byte
 	Status       string
+	OfConflict   bool
+	Note         string
+	ResolvedBy   string
+	ResolvedAt   *time.Time
 	CreatedAt    time.Time
 }
 
 func (r *reviewRow) item() (Review, error) {
 	item := Review{
 		ReviewID: r.ReviewID, DeviceID: r.DeviceID, CloseEventID: r.CloseEventID, OrderID: r.OrderID,
-		Evidence: r.Evidence, Status: r.Status, CreatedAt: r.CreatedAt,
+		Evidence: r.Evidence, Status: r.Status, OfConflict: r.OfConflict, Note: r.Note, ResolvedBy: r.ResolvedBy,
+		ResolvedAt: r.ResolvedAt, CreatedAt: r.CreatedAt,
 	}
 	if err := json.Unmarshal(r.Reasons, &item.Reasons); err != nil {
 		return item, fmt.Errorf("stored reasons of review %d: %w", r.ReviewID, err)

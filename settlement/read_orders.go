@@ -82,15 +82,19 @@ func lastID(to time.Time, before int64) int64 {
 
 // ReadOrder reads one order, or returns [ErrNotFound].
 func ReadOrder(ctx context.Context, db *database.DB, orderID int64) (Order, error) {
+	return readOrder(db.Read(ctx), orderID)
+}
+
+func readOrder(tx *gorm.DB, orderID int64) (Order, error) {
 	var orders []Order
-	err := db.Read(ctx).Raw("SELECT "+orderColumns+" FROM orders WHERE order_id = ?", orderID).Scan(&orders).Error
+	err := tx.Raw("SELECT "+orderColumns+" FROM orders WHERE order_id = ?", orderID).Scan(&orders).Error
 	if err != nil {
 		return Order{}, fmt.Errorf("read order %d: %w", orderID, err)
 	}
 	if len(orders) == 0 {
 		return Order{}, fmt.Errorf("order %d: %w", orderID, ErrNotFound)
 	}
-	err = addLines(db.Read(ctx), orders)
+	err = addLines(tx, orders)
 	return orders[0], err
 }
 

@@ -70,6 +70,9 @@ func New(c Config) *Service {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	if c.Metrics != nil {
+		c.Metrics.MustRegister(newReviewQueue(c.DB, c.Logger))
+	}
 	return &Service{
 		db:         c.DB,
 		remembered: c.Remembered,

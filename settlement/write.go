@@ -125,12 +125,20 @@ func (b *batch) write(tx *gorm.DB, books *books) error {
 }
 
 func (b *batch) writeOrders(tx *gorm.DB) error {
-	if err := insert(tx, "orders", "", b.orders, "order_id", "device_id", "close_event_id", "user_id", "app", "status",
-		"currency", "total_minor", "created_at"); err != nil {
+	if err := insertOrders(tx, b.orders); err != nil {
 		return err
 	}
-	return insert(tx, "order_lines", "", b.orderLines, "device_id", "order_id", "line", "origin", "product_id",
-		"quantity", "unit_price_minor", "amount_minor", "evidence")
+	return insertLines(tx, b.orderLines)
+}
+
+func insertOrders(tx *gorm.DB, rows [][]any) error {
+	return insert(tx, "orders", "", rows, "order_id", "device_id", "close_event_id", "user_id", "app", "status",
+		"currency", "total_minor", "created_at")
+}
+
+func insertLines(tx *gorm.DB, rows [][]any) error {
+	return insert(tx, "order_lines", "", rows, "device_id", "order_id", "line", "origin", "product_id", "quantity",
+		"unit_price_minor", "amount_minor", "evidence")
 }
 
 func (b *batch) writeDoubts(tx *gorm.DB) error {

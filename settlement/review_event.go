@@ -1,0 +1,184 @@
+package settlement
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+
+	"doortab/cabinet"
+	"doortab/inventory"
+)
+
+// pastEvent is a settled event whose outcome a person corrects, with all that it has come to so far. Whoever corrects
+// holds the lock on its settlement, so that two reviews of one event are decided one after the other.
+type pastEvent struct {
+	key
+	restock    bool  // a restock door: its units were added, and it never has an order (R11)
+	userID     int64 // 0: nobody known
+	at         *inventory.Position
+	receivedAt time.Time
+	currency   string
+
+	order    *Order          // nil: none yet
+	standing map[int64]int64 // units by product: on the order, or added by a restock door
+}
+
+// pricedAt is the moment whose prices hold for the event (R8).
+func (e *pastEvent) pricedAt() time.Time { return e.receivedAt }
+
+func (e *pastEvent) name() string { return fmt.Sprintf("%d/%s", e.deviceID, e.closeEventID) }
+
+// orderID is what the column takes.
+func (e *pastEvent) orderID() any {
+	if e.order == nil {
+		return nil
+	}
+	return e.order.OrderID
+}
+
+// lockEvent locks the settlement and reads the event behind the lock.
+func lockEvent(tx *gorm.DB, k key) (*pastEvent, error) {
+	var rows []struct {
+		OrderID    *int64
+		Seq        *int64
+		SeqEpoch   int
+		Payload    []byte
+		Receipt    []byte
+		ReceivedAt time.Time
+	}
+	err := tx.Raw(`SELECT order_id, seq, COALESCE(seq_epoch, 0) AS seq_epoch, payload, receipt, received_at FROM settlements
+		WHERE device_id = ? AND close_event_id = ? FOR UPDATE`, k.deviceID, k.closeEventID).Scan(&rows).Error
+	if err != nil {
+		return nil, fmt.Errorf("lock settlement %d/%s: %w", k.deviceID, k.closeEventID, err)
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("settlement %d/%s: %w", k.deviceID, k.closeEventID, ErrNotFound)
+	}
+	row := rows[0]
+	e := &pastEvent{key: k, receivedAt: row.ReceivedAt, standing: map[int64]int64{}}
+	if row.Seq != nil {
+		e.at = &inventory.Position{Epoch: row.SeqEpoch, Seq: *row.Seq}
+	}
+	if err := e.decode(row.Payload, row.Receipt); err != nil {
+		return nil, err
+	}
+	return e, e.read(tx, row.OrderID)
+}
+
+func (e *pastEvent) decode(payload, stored []byte) error {
+	event, err := cabinet.Decode(payload)
+	if err != nil {
+		return fmt.Errorf("stored event %s: %w", e.name(), err)
+	}
+	var receipt cabinet.Receipt
+	if err := json.Unmarshal(stored, &receipt); err != nil {
+		return fmt.Errorf("stored receipt of %s: %w", e.name(), err)
+	}
+	e.restock, e.userID, e.currency = event.Kind == cabinet.KindRestock, event.UserID, receipt.Currency
+	return nil
+}
+
+func (e *pastEvent) read(tx *gorm.DB, orderID *int64) error {
+	if e.restock {
+		return e.readAdded(tx)
+	}
+	if orderID == nil {
+		return nil
+	}
+	o, err := readOrder(tx, *orderID)
+	if err != nil {
+		return err
+	}
+	e.order = &o
+	for _, l := range o.Lines {
+		e.standing[l.ProductID] += l.Quantity
+	}
+	return nil
+}
+
+// readAdded adds up what a restock door and the reviews of it brought.
+func (e *pastEvent) readAdded(tx *gorm.DB) error {
+	var ids []int64
+	err := tx.Raw("SELECT review_id FROM reviews WHERE device_id = ? AND close_event_id = ?", e.deviceID, e.closeEventID).
+		Scan(&ids).Error
+	if err != nil {
+		return fmt.Errorf("read reviews of %s: %w", e.name(), err)
+	}
+	refs, pairs := []string{e.closeEventID}, [][]any{{e.closeEventID, inventory.Restock}}
+	for _, id := range ids {
+		refs, pairs = append(refs, FormatID(id)), append(pairs, []any{FormatID(id), inventory.Review})
+	}
+	var added []ProposedLine
+	err = tx.Raw(`SELECT product_id, SUM(quantity) AS quantity FROM stock_movements FORCE INDEX (stock_movements_ref)
+		WHERE device_id = ? AND ref IN ? AND (ref, kind) IN ? GROUP BY product_id`, e.deviceID, refs, pairs).Scan(&added).Error
+	if err != nil {
+		return fmt.Errorf("read movements of %s: %w", e.name(), err)
+	}
+	for _, l := range added {
+		e.standing[l.ProductID] = l.Quantity
+	}
+	return nil
+}
+
+// correct books what a decision changes, and brings the order to the state that it has then.
+func (e *pastEvent) correct(tx *gorm.DB, attempt int, review *Review, r *Resolution, now time.Time) error {
+	change := r.differences(review, e.standing)
+	lines, err := e.price(tx, change, r)
+	if err != nil {
+		return err
+	}
+	if err := e.book(tx, attempt, change, r.ReviewID, now); err != nil {
+		return err
+	}
+	for product, units := range change {
+		e.standing[product] += units
+	}
+	if e.restock || e.order == nil && len(lines) == 0 {
+		return nil
+	}
+	waits, err := e.underReview(tx, r.ReviewID)
+	if err != nil {
+		return err
+	}
+	return e.writeOrder(tx, lines, e.statusAfter(waits), now)
+}
+
+// book moves stock: what is charged beyond what stood leaves the books, what is given back returns to them. What a
+// stock-take has counted since then moves nothing (R13).
+func (e *pastEvent) book(tx *gorm.DB, attempt int, change map[int64]int64, reviewID int64, now time.Time) error {
+	products := slices.Sorted(maps.Keys(change))
+	keys := make([]inventory.Key, len(products))
+	for i, product := range products {
+		keys[i] = inventory.Key{DeviceID: e.deviceID, ProductID: product}
+	}
+	ledger, err := inventory.OpenLedger(tx, keys, inventory.LockingFor(attempt))
+	if err != nil {
+		return err
+	}
+	sign := int64(-1)
+	if e.restock {
+		sign = 1
+	}
+	for _, k := range keys {
+		ledger.Book(inventory.Change{
+			Key: k, Kind: inventory.Review, Quantity: sign * change[k.ProductID], At: e.at, Ref: FormatID(reviewID),
+		}, now)
+	}
+	return ledger.Write(tx, now)
+}
+
+// underReview tells whether the order waits for a review other than the one given. A conflict's doesn't hold it: until
+// somebody decides otherwise the first outcome stands (R3).
+func (e *pastEvent) underReview(tx *gorm.DB, except int64) (bool, error) {
+	var waiting int
+	err := tx.Raw(`SELECT COUNT(*) FROM reviews WHERE device_id = ? AND close_event_id = ? AND conflict_digest IS NULL
+		AND status = ? AND review_id <> ?`, e.deviceID, e.closeEventID, openReview, except).Scan(&waiting).Error
+	if err != nil {
+		return false, fmt.Errorf("read reviews of %s: %w", e.name(), err)
+	}
+	return waiting > 0, nil
+}
