@@ -99,6 +99,10 @@ func (b books) stockOf1001() {
 	b.movement(1001, 9, 1, "restock", 4, 4, 4, "staff-doubtful")
 	b.stock(1001, 9, 4, 1, nil)
 	b.stock(1001, 10, 0, 0, nil) // planned, never moved
+
+	b.movement(1001, 11, 1, "restock", 5, 5, 5, "restock-1")
+	b.movement(1001, 11, 2, "review", -1, -1, 4, "204")
+	b.stock(1001, 11, 4, 2, nil)
 }
 
 func (b books) settlementsOf1001() {
@@ -120,14 +124,16 @@ func (b books) reviewsOf1001() {
 	b.settlement(1001, "waived", "review", 105, line(7, 1, 500))
 	b.order(1001, "waived", 105, "open", line(7, 1, 500))
 	b.review(203, 1001, "waived", 105, nil)
+	b.decided(203, "waived")
 
 	// The receipt went out before a person made the order (R15).
 	b.settlement(1001, "accepted", "review", 0)
 	b.exec("UPDATE settlements SET order_id = 106 WHERE close_event_id = 'accepted'")
 	b.order(1001, "accepted", 106, "open")
-	b.exec("INSERT INTO order_lines VALUES (1001, 106, 1, 'review', 7, 1, 500, 500, '{}')")
+	b.exec("INSERT INTO order_lines VALUES (1001, 106, 1, 'review', 11, 1, 500, 500, '{}')")
 	b.exec("UPDATE orders SET total_minor = 500 WHERE order_id = 106")
 	b.review(204, 1001, "accepted", 106, nil)
+	b.decided(204, "accepted")
 
 	b.settlement(1001, "staff-doubtful", "review", 0)
 	b.review(205, 1001, "staff-doubtful", nil, nil)

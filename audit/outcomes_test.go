@@ -96,6 +96,7 @@ func TestOutcomesAndTheirRows(t *testing.T) {
 			sql:  []string{"DELETE FROM reviews WHERE review_id = 201"},
 			want: []string{
 				"I1 settlements device=1001 event=doubtful: outcome review, no review",
+				"I1 settlements device=1001 event=doubtful: outcome review, order=104 waits for a review that isn't there",
 			},
 		},
 		{
@@ -104,6 +105,7 @@ func TestOutcomesAndTheirRows(t *testing.T) {
 			want: []string{
 				"I1 settlements device=1001 event=accepted: outcome review, no line on order=106",
 				"I1 orders order=106: no line",
+				"I3 settlements device=1001 event=accepted: -1 of product 11 moved, order=106 says 0",
 			},
 		},
 		{

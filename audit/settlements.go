@@ -15,7 +15,9 @@ const (
 	outcomeReview    = string(cabinet.Review)
 	outcomeRestocked = string(cabinet.Restocked)
 
+	statusOpen       = "open"
 	statusReview     = "review"
+	statusVoid       = "void"
 	originSettlement = "settlement"
 	originReview     = "review"
 )
@@ -29,12 +31,14 @@ type settlement struct {
 	receipt   []byte
 	settledAt time.Time
 	reviews   int64 // those of the outcome itself, not of a conflict
+	open      int64 // of them
 
 	order    sql.Null[int64] // the order of that number and this event
 	status   sql.Null[string]
 	currency sql.Null[string]
-	lines    []cabinet.Line // of origin settlement: what was sure at once
-	later    int            // lines that a review added
+	lines    []cabinet.Line  // of origin settlement: what was sure at once
+	later    int             // lines that a review added
+	left     map[int64]int64 // units on the order, by product
 }
 
 func (s *settlement) key() string {
@@ -45,6 +49,8 @@ const readSettlements = `
 SELECT s.device_id, s.close_event_id, s.outcome, s.order_id, s.receipt, s.settled_at,
        (SELECT COUNT(*) FROM reviews r FORCE INDEX (reviews_event)
          WHERE r.device_id = s.device_id AND r.close_event_id = s.close_event_id AND r.conflict_digest IS NULL),
+       (SELECT COUNT(*) FROM reviews r FORCE INDEX (reviews_event)
+         WHERE r.device_id = s.device_id AND r.close_event_id = s.close_event_id AND r.conflict_digest IS NULL AND r.status = 'open'),
        o.order_id, o.status, o.currency,
        l.origin, l.product_id, l.quantity, l.unit_price_minor, l.amount_minor
   FROM settlements s FORCE INDEX (PRIMARY)
@@ -57,14 +63,15 @@ func (a *auditor) settlements(ctx context.Context) error {
 	var origin sql.Null[string]
 	var product, quantity, price, amount sql.Null[int64]
 	row := []any{
-		&s.device, &s.event, &s.outcome, &s.orderID, &s.receipt, &s.settledAt, &s.reviews, &s.order, &s.status, &s.currency,
-		&origin, &product, &quantity, &price, &amount,
+		&s.device, &s.event, &s.outcome, &s.orderID, &s.receipt, &s.settledAt, &s.reviews, &s.open,
+		&s.order, &s.status, &s.currency, &origin, &product, &quantity, &price, &amount,
 	}
 	err := a.each(ctx, readSettlements, row, func() {
 		if s.device != group.device || s.event != group.event {
 			a.checkSettlement(&group)
-			group = s
+			group, group.left = s, map[int64]int64{}
 		}
+		group.left[product.V] += quantity.V
 		switch {
 		case origin.V == originSettlement:
 			group.lines = append(group.lines, cabinet.Line{
@@ -109,17 +116,48 @@ func (s *settlement) problems() []string {
 	case outcomeSettled:
 		require(s.orderID.Valid, "no order")
 		require(!s.order.Valid || len(s.lines) > 0, fmt.Sprintf("no sure line on order=%d", s.order.V))
-		require(s.status.V != statusReview || s.reviews > 0, fmt.Sprintf("order=%d waits for a review that isn't there", s.order.V))
 	case outcomeReview:
 		require(s.reviews > 0, "no review")
 		require(!s.order.Valid || len(s.lines)+s.later > 0, fmt.Sprintf("no line on order=%d", s.order.V))
-	case outcomeEmpty, outcomeRestocked:
+	case outcomeEmpty: // a conflict's review may have found that something was taken after all
+		require(!s.orderID.Valid || s.later > 0 && len(s.lines) == 0, fmt.Sprintf("order=%d", s.orderID.V))
+		require(s.orderID.Valid || s.reviews == 0, fmt.Sprintf("%d reviews", s.reviews))
+	case outcomeRestocked:
 		require(!s.orderID.Valid, fmt.Sprintf("order=%d", s.orderID.V))
 		require(s.reviews == 0, fmt.Sprintf("%d reviews", s.reviews))
 	default:
 		require(false, "which is none that is ever written")
 	}
-	return found
+	return append(found, s.statusProblems()...)
+}
+
+// statusProblems says where an order's status and what it stands for differ.
+func (s *settlement) statusProblems() []string {
+	if !s.order.Valid {
+		return nil
+	}
+	waits, bare := s.status.V == statusReview, len(s.lines)+s.later > 0 && !s.anythingLeft()
+	switch order := fmt.Sprintf("order=%d", s.order.V); {
+	case waits && s.open == 0:
+		return []string{order + " waits for a review that isn't there"}
+	case !waits && s.open > 0:
+		return []string{order + " is " + s.status.V + " while its review is open"}
+	case s.status.V == statusOpen && bare:
+		return []string{order + " is open with nothing left on it"}
+	case s.status.V == statusVoid && !bare:
+		return []string{order + " is void with something left on it"}
+	default:
+		return nil
+	}
+}
+
+func (s *settlement) anythingLeft() bool {
+	for _, units := range s.left {
+		if units != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 const readReviews = `

@@ -9,6 +9,7 @@ import (
 const (
 	kindSale      = "sale"
 	kindRestock   = "restock"
+	kindReview    = "review"
 	kindShortfall = "shortfall"
 )
 
@@ -107,6 +108,8 @@ func (a *auditor) checkMeaning(m *movement) {
 		a.checkSale(m)
 	case kindRestock:
 		a.checkRestock(m)
+	case kindReview:
+		a.checkReviewed(m)
 	default:
 		a.i4.violated("%s: kind %q is none that is ever written", m.key(), m.kind)
 	}
@@ -193,7 +196,7 @@ func (a *auditor) discrepancies(ctx context.Context) error {
 			a.i4.violated("%s: no such movement", key)
 		case movementRef.V != ref:
 			a.i4.violated("%s: ref %s, the movement's is %s", key, ref, movementRef.V)
-		case kind != kindShortfall || movementKind.V != kindSale:
+		case kind != kindShortfall || movementKind.V != kindSale && movementKind.V != kindReview:
 			a.i4.violated("%s: a %s of a %s", key, kind, movementKind.V)
 		case quantity <= 0:
 			a.i3.violated("%s: quantity %d", key, quantity)
