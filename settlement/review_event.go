@@ -17,18 +17,16 @@ import (
 // holds the lock on its settlement, so that two reviews of one event are decided one after the other.
 type pastEvent struct {
 	key
-	restock    bool  // a restock door: its units were added, and it never has an order (R11)
-	userID     int64 // 0: nobody known
-	at         *inventory.Position
-	receivedAt time.Time
-	currency   string
+	restock  bool   // a restock door: its units were added, and it never has an order (R11)
+	userID   *int64 // nil: nobody known
+	app      *string
+	at       *inventory.Position
+	pricedAt time.Time // the moment whose prices hold (R8)
+	currency string
 
 	order    *Order          // nil: none yet
 	standing map[int64]int64 // units by product: on the order, or added by a restock door
 }
-
-// pricedAt is the moment whose prices hold for the event (R8).
-func (e *pastEvent) pricedAt() time.Time { return e.receivedAt }
 
 func (e *pastEvent) name() string { return fmt.Sprintf("%d/%s", e.deviceID, e.closeEventID) }
 
@@ -40,45 +38,51 @@ func (e *pastEvent) orderID() any {
 	return e.order.OrderID
 }
 
+const lockSettlement = `SELECT order_id, seq, COALESCE(seq_epoch, 0) AS seq_epoch, kind, user_id, session_id, priced_at, receipt
+	FROM settlements WHERE device_id = ? AND close_event_id = ? FOR UPDATE`
+
 // lockEvent locks the settlement and reads the event behind the lock.
 func lockEvent(tx *gorm.DB, k key) (*pastEvent, error) {
+	e := &pastEvent{key: k, standing: map[int64]int64{}}
 	var rows []struct {
-		OrderID    *int64
-		Seq        *int64
-		SeqEpoch   int
-		Payload    []byte
-		Receipt    []byte
-		ReceivedAt time.Time
+		OrderID   *int64
+		Seq       *int64
+		SeqEpoch  int
+		Kind      cabinet.Kind
+		UserID    *int64
+		SessionID *string
+		PricedAt  time.Time
+		Receipt   []byte
 	}
-	err := tx.Raw(`SELECT order_id, seq, COALESCE(seq_epoch, 0) AS seq_epoch, payload, receipt, received_at FROM settlements
-		WHERE device_id = ? AND close_event_id = ? FOR UPDATE`, k.deviceID, k.closeEventID).Scan(&rows).Error
-	if err != nil {
-		return nil, fmt.Errorf("lock settlement %d/%s: %w", k.deviceID, k.closeEventID, err)
+	if err := tx.Raw(lockSettlement, k.deviceID, k.closeEventID).Scan(&rows).Error; err != nil {
+		return nil, fmt.Errorf("lock settlement %s: %w", e.name(), err)
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("settlement %d/%s: %w", k.deviceID, k.closeEventID, ErrNotFound)
+		return nil, fmt.Errorf("settlement %s: %w", e.name(), ErrNotFound)
 	}
 	row := rows[0]
-	e := &pastEvent{key: k, receivedAt: row.ReceivedAt, standing: map[int64]int64{}}
+	var receipt cabinet.Receipt
+	if err := json.Unmarshal(row.Receipt, &receipt); err != nil {
+		return nil, fmt.Errorf("stored receipt of %s: %w", e.name(), err)
+	}
 	if row.Seq != nil {
 		e.at = &inventory.Position{Epoch: row.SeqEpoch, Seq: *row.Seq}
 	}
-	if err := e.decode(row.Payload, row.Receipt); err != nil {
-		return nil, err
+	e.restock, e.userID, e.pricedAt, e.currency = row.Kind == cabinet.KindRestock, row.UserID, row.PricedAt, receipt.Currency
+	if row.SessionID != nil {
+		if err := e.readApp(tx, *row.SessionID); err != nil {
+			return nil, err
+		}
 	}
 	return e, e.read(tx, row.OrderID)
 }
 
-func (e *pastEvent) decode(payload, stored []byte) error {
-	event, err := cabinet.Decode(payload)
+// readApp reads whose door it was, which an order that is made now still is.
+func (e *pastEvent) readApp(tx *gorm.DB, sessionID string) error {
+	err := tx.Raw("SELECT NULLIF(app, '') FROM door_sessions WHERE session_id = ?", sessionID).Scan(&e.app).Error
 	if err != nil {
-		return fmt.Errorf("stored event %s: %w", e.name(), err)
+		return fmt.Errorf("read the door session of %s: %w", e.name(), err)
 	}
-	var receipt cabinet.Receipt
-	if err := json.Unmarshal(stored, &receipt); err != nil {
-		return fmt.Errorf("stored receipt of %s: %w", e.name(), err)
-	}
-	e.restock, e.userID, e.currency = event.Kind == cabinet.KindRestock, event.UserID, receipt.Currency
 	return nil
 }
 

@@ -51,7 +51,7 @@ func (e *pastEvent) price(tx *gorm.DB, change map[int64]int64, r *Resolution) ([
 	for i, product := range products {
 		price, known := charged[product]
 		if !known {
-			price, known = history.At(product, e.pricedAt())
+			price, known = history.At(product, e.pricedAt)
 		}
 		if !known {
 			return nil, fmt.Errorf("product %d: %w", product, inventory.ErrUnknownProduct)
@@ -106,13 +106,10 @@ func (e *pastEvent) writeOrder(tx *gorm.DB, lines []OrderLine, status string, no
 func (e *pastEvent) makeOrder(tx *gorm.DB, status string, total int64, now time.Time) error {
 	o := Order{
 		OrderID: database.NewID(now), DeviceID: e.deviceID, CloseEventID: e.closeEventID, Status: status,
-		Currency: e.currency, TotalMinor: total, CreatedAt: now,
-	}
-	if e.userID != 0 {
-		o.UserID = &e.userID
+		Currency: e.currency, TotalMinor: total, CreatedAt: now, UserID: e.userID,
 	}
 	err := insertOrders(tx, [][]any{{
-		o.OrderID, o.DeviceID, o.CloseEventID, o.UserID, o.Status, o.Currency, o.TotalMinor, o.CreatedAt,
+		o.OrderID, o.DeviceID, o.CloseEventID, o.UserID, e.app, o.Status, o.Currency, o.TotalMinor, o.CreatedAt,
 	}})
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm"
 
 	"doortab/auditlog"
+	"doortab/cabinet"
 	"doortab/database"
 	"doortab/inventory"
 	"doortab/settlement"
@@ -434,4 +435,35 @@ func TestEachDecisionIsInTheAuditLog(t *testing.T) {
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// What a door session knew better than its event holds for the corrections too: kind, user, app and prices.
+func TestAReviewOfADoorSession(t *testing.T) {
+	t.Parallel()
+	const other = `"userId":43`
+	t.Run("sale", func(t *testing.T) {
+		t.Parallel()
+		s, session := opened(t, cabinet.KindSale)
+		s.receipts(1001, event(1001, session.CloseEventID, other, `"kind":"restock"`, `"items":[{"productId":7,"quantity":2,"confidence":0.5}]`))
+		if _, err := s.decide(s.review(1001, session.CloseEventID).ReviewID, settlement.Accept); err != nil {
+			t.Fatal(err)
+		}
+		got := s.rows("SELECT status, user_id, app, total_minor FROM orders")
+		if !slices.Equal(got, []string{"open|42|shopper|1000"}) || s.books().Moved != "7|-2|-2" {
+			t.Errorf("order %v, %+v", got, s.books())
+		}
+		s.audited()
+	})
+	t.Run("restock", func(t *testing.T) {
+		t.Parallel()
+		s, session := opened(t, cabinet.KindRestock)
+		s.receipts(1001, event(1001, session.CloseEventID, other, items(7, 2)))
+		if _, err := s.decide(s.review(1001, session.CloseEventID).ReviewID, settlement.Amend, 7, 5); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.books(); got.Moved != "7|3|3" || got.Stock != "7|15" || s.count("orders", "1") != 0 {
+			t.Errorf("%+v", got)
+		}
+		s.audited()
+	})
 }
