@@ -73,7 +73,10 @@ func TestCorrections(t *testing.T) {
 		},
 		{
 			name: "another quantity on the line",
-			sql:  []string{"UPDATE order_lines SET quantity = -2, amount_minor = -1000 WHERE order_id = 110 AND line = 2", "UPDATE orders SET total_minor = 300 WHERE order_id = 110"},
+			sql: []string{
+				"UPDATE order_lines SET quantity = -2, amount_minor = -1000 WHERE order_id = 110 AND line = 2",
+				"UPDATE orders SET total_minor = 300 WHERE order_id = 110",
+			},
 			want: []string{"I3 settlements device=1003 event=reopened: -1 of product 7 moved, order=110 says 0"},
 		},
 		{
@@ -119,7 +122,10 @@ func TestCorrections(t *testing.T) {
 		},
 		{
 			name: "more charged than lines say, without an order",
-			sql:  []string{"UPDATE stock_movements SET quantity = -5 WHERE ref = '213'", "INSERT INTO discrepancies VALUES (1003, 9, 2, 'shortfall', 4, '213', NOW())"},
+			sql: []string{
+				"UPDATE stock_movements SET quantity = -5 WHERE ref = '213'",
+				"INSERT INTO discrepancies VALUES (1003, 9, 2, 'shortfall', 4, '213', NOW())",
+			},
 			want: []string{
 				"I3 stock_movements device=1003 product=9 version=2: quantity -5, delta -1, shortfall 4",
 			},

@@ -142,16 +142,22 @@ func TestEachDecisionInEachSituation(t *testing.T) {
 		"waive leaves the sure lines": {"sure lines and proposed ones", settlement.Waive, nil, books{
 			"open|42|CNY|1000", "settlement|7|2|1000", "", "7|8, 8|10, 9|10"}},
 
-		"accept makes the order":          {"no sure line", settlement.Accept, nil, books{"open|42|CNY|900", "review|8|3|900", "8|-3|-3", "7|10, 8|7, 9|10"}},
-		"amend makes the order":           {"no sure line", settlement.Amend, []int64{9, 2}, books{"open|42|CNY|500", "review|9|2|500", "9|-2|-2", "7|10, 8|10, 9|8"}},
+		"accept makes the order": {"no sure line", settlement.Accept, nil, books{
+			"open|42|CNY|900", "review|8|3|900", "8|-3|-3", "7|10, 8|7, 9|10"}},
+		"amend makes the order": {"no sure line", settlement.Amend, []int64{9, 2}, books{
+			"open|42|CNY|500", "review|9|2|500", "9|-2|-2", "7|10, 8|10, 9|8"}},
 		"amend to nothing makes no order": {"no sure line", settlement.Amend, nil, books{Stock: full}},
 		"waive makes no order":            {"no sure line", settlement.Waive, nil, books{Stock: full}},
 		"accept of nothing":               {"nothing proposed", settlement.Accept, nil, books{Stock: full}},
-		"a product that was not known":    {"nothing proposed", settlement.Amend, []int64{7, 1}, books{"open|42|CNY|500", "review|7|1|500", "7|-1|-1", "7|9, 8|10, 9|10"}},
-		"nobody is charged":               {"nobody known", settlement.Accept, nil, books{"open||CNY|1000", "settlement|7|2|1000", "", "7|8, 8|10, 9|10"}},
+		"a product that was not known": {"nothing proposed", settlement.Amend, []int64{7, 1}, books{
+			"open|42|CNY|500", "review|7|1|500", "7|-1|-1", "7|9, 8|10, 9|10"}},
+		"nobody is charged": {"nobody known", settlement.Accept, nil, books{
+			"open||CNY|1000", "settlement|7|2|1000", "", "7|8, 8|10, 9|10"}},
 
-		"accept of a conflict lets the first stand": {"conflict", settlement.Accept, nil, books{"open|42|CNY|1000", "settlement|7|2|1000", "", "7|8, 8|10, 9|10"}},
-		"waive of a conflict likewise":              {"conflict", settlement.Waive, nil, books{"open|42|CNY|1000", "settlement|7|2|1000", "", "7|8, 8|10, 9|10"}},
+		"accept of a conflict lets the first stand": {"conflict", settlement.Accept, nil, books{
+			"open|42|CNY|1000", "settlement|7|2|1000", "", "7|8, 8|10, 9|10"}},
+		"waive of a conflict likewise": {"conflict", settlement.Waive, nil, books{
+			"open|42|CNY|1000", "settlement|7|2|1000", "", "7|8, 8|10, 9|10"}},
 		"amend of a conflict": {"conflict", settlement.Amend, []int64{8, 1}, books{
 			"open|42|CNY|300", "settlement|7|2|1000, review|7|-2|-1000, review|8|1|300", "7|2|2, 8|-1|-1", "7|10, 8|9, 9|10"}},
 		"a conflict shows that nothing was taken": {"conflict", settlement.Amend, nil, books{
@@ -160,18 +166,22 @@ func TestEachDecisionInEachSituation(t *testing.T) {
 			"open|42|CNY|300", "review|8|1|300", "8|-1|-1", "7|10, 8|9, 9|10"}},
 		"nothing was taken after all": {"conflict with nothing", settlement.Accept, nil, books{Stock: full}},
 
-		"accept of a reopened order": {"reopened", settlement.Accept, nil, books{"open|42|CNY|1250", "settlement|7|2|1000, settlement|9|1|250", "", "7|8, 8|10, 9|9"}},
-		"waive of a reopened order":  {"reopened", settlement.Waive, nil, books{"open|42|CNY|1250", "settlement|7|2|1000, settlement|9|1|250", "", "7|8, 8|10, 9|9"}},
+		"accept of a reopened order": {"reopened", settlement.Accept, nil, books{
+			"open|42|CNY|1250", "settlement|7|2|1000, settlement|9|1|250", "", "7|8, 8|10, 9|9"}},
+		"waive of a reopened order": {"reopened", settlement.Waive, nil, books{
+			"open|42|CNY|1250", "settlement|7|2|1000, settlement|9|1|250", "", "7|8, 8|10, 9|9"}},
 		"amend of a reopened order": {"reopened", settlement.Amend, []int64{7, 3}, books{
 			"open|42|CNY|1500", "settlement|7|2|1000, settlement|9|1|250, review|7|1|500, review|9|-1|-250", "7|-1|-1, 9|1|1", "7|7, 8|10, 9|10"}},
 		"a reopened order that comes to nothing": {"reopened", settlement.Amend, nil, books{
 			"void|42|CNY|0", "settlement|7|2|1000, settlement|9|1|250, review|7|-2|-1000, review|9|-1|-250", "7|2|2, 9|1|1", full}},
 
 		"accept of a restock door adds units": {"restock door", settlement.Accept, nil, books{Moved: "8|3|3", Stock: "7|12, 8|13, 9|10"}},
-		"amend of a restock door":             {"restock door", settlement.Amend, []int64{7, 1, 9, 4}, books{Moved: "7|-1|-1, 9|4|4", Stock: "7|11, 8|10, 9|14"}},
-		"nothing was brought":                 {"restock door", settlement.Amend, nil, books{Moved: "7|-2|-2", Stock: full}},
-		"waive of a restock door":             {"restock door", settlement.Waive, nil, books{Stock: "7|12, 8|10, 9|10"}},
-		"amend of a restock door's conflict":  {"conflict with a restock door", settlement.Amend, []int64{7, 3}, books{Moved: "7|1|1", Stock: "7|13, 8|10, 9|10"}},
+		"amend of a restock door": {"restock door", settlement.Amend, []int64{7, 1, 9, 4}, books{
+			Moved: "7|-1|-1, 9|4|4", Stock: "7|11, 8|10, 9|14"}},
+		"nothing was brought":     {"restock door", settlement.Amend, nil, books{Moved: "7|-2|-2", Stock: full}},
+		"waive of a restock door": {"restock door", settlement.Waive, nil, books{Stock: "7|12, 8|10, 9|10"}},
+		"amend of a restock door's conflict": {"conflict with a restock door", settlement.Amend, []int64{7, 3}, books{
+			Moved: "7|1|1", Stock: "7|13, 8|10, 9|10"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -289,8 +299,9 @@ func TestMoreThanTheBooksHaveIsAShortfall(t *testing.T) {
 	if got := s.books(); got.Moved != "8|-3|-2" || got.Stock != "7|8, 8|0" {
 		t.Errorf("%+v", got)
 	}
-	if got := s.rows("SELECT product_id, kind, quantity, ref FROM discrepancies"); !slices.Equal(got, []string{fmt.Sprint("8|shortfall|1|", review.ReviewID)}) {
-		t.Errorf("discrepancies %v", got)
+	want := []string{fmt.Sprint("8|shortfall|1|", review.ReviewID)}
+	if got := s.rows("SELECT product_id, kind, quantity, ref FROM discrepancies"); !slices.Equal(got, want) {
+		t.Errorf("discrepancies %v, want %v", got, want)
 	}
 	s.audited()
 }
@@ -376,21 +387,25 @@ func TestWhatNoReviewCanBecome(t *testing.T) {
 	s.cabinet(1001, 7, 10)
 	situations["no sure line"](s)
 	id := s.review(1001, "e").ReviewID
-	of := func(lines ...settlement.ProposedLine) []settlement.ProposedLine { return lines }
+	if _, err := s.resolve(settlement.Resolution{ReviewID: id, Decision: settlement.Amend, Note: "x"}); !errors.Is(err, settlement.ErrInvalid) {
+		t.Errorf("amend without lines: %v", err)
+	}
 	for name, c := range map[string]struct {
-		r    settlement.Resolution
-		want error
+		review   int64
+		decision settlement.Decision
+		lines    []int64
+		want     error
 	}{
-		"no such review":     {settlement.Resolution{ReviewID: 1, Decision: settlement.Waive}, settlement.ErrNotFound},
-		"accept with lines":  {settlement.Resolution{ReviewID: id, Decision: settlement.Accept, Lines: of(settlement.ProposedLine{ProductID: 7, Quantity: 1})}, settlement.ErrInvalid},
-		"waive with lines":   {settlement.Resolution{ReviewID: id, Decision: settlement.Waive, Lines: of(settlement.ProposedLine{ProductID: 7, Quantity: 1})}, settlement.ErrInvalid},
-		"amend without":      {settlement.Resolution{ReviewID: id, Decision: settlement.Amend}, settlement.ErrInvalid},
-		"quantity 0":         {settlement.Resolution{ReviewID: id, Decision: settlement.Amend, Lines: of(settlement.ProposedLine{ProductID: 7})}, settlement.ErrInvalid},
-		"quantity 1001":      {settlement.Resolution{ReviewID: id, Decision: settlement.Amend, Lines: of(settlement.ProposedLine{ProductID: 7, Quantity: 1001})}, settlement.ErrInvalid},
-		"a product twice":    {settlement.Resolution{ReviewID: id, Decision: settlement.Amend, Lines: of(settlement.ProposedLine{ProductID: 7, Quantity: 1}, settlement.ProposedLine{ProductID: 7, Quantity: 1})}, settlement.ErrInvalid},
-		"an unknown product": {settlement.Resolution{ReviewID: id, Decision: settlement.Amend, Lines: of(settlement.ProposedLine{ProductID: 99, Quantity: 1})}, inventory.ErrUnknownProduct},
+		"no such review":     {1, settlement.Waive, nil, settlement.ErrNotFound},
+		"accept with lines":  {id, settlement.Accept, []int64{7, 1}, settlement.ErrInvalid},
+		"waive with lines":   {id, settlement.Waive, []int64{7, 1}, settlement.ErrInvalid},
+		"quantity 0":         {id, settlement.Amend, []int64{7, 0}, settlement.ErrInvalid},
+		"quantity -1":        {id, settlement.Amend, []int64{7, -1}, settlement.ErrInvalid},
+		"quantity 1001":      {id, settlement.Amend, []int64{7, 1001}, settlement.ErrInvalid},
+		"a product twice":    {id, settlement.Amend, []int64{7, 1, 7, 1}, settlement.ErrInvalid},
+		"an unknown product": {id, settlement.Amend, []int64{7, 1, 99, 1}, inventory.ErrUnknownProduct},
 	} {
-		if _, err := s.resolve(c.r); !errors.Is(err, c.want) {
+		if _, err := s.decide(c.review, c.decision, c.lines...); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
@@ -423,14 +438,15 @@ func TestEachDecisionIsInTheAuditLog(t *testing.T) {
 	if _, err := s.reopen(order); err != nil {
 		t.Fatal(err)
 	}
-	got := s.rows("SELECT actor, action, target, before_change, after_change FROM audit_log ORDER BY entry_id DIV 4194304, action DESC")
+	got := s.rows("SELECT actor, action, target, before_change, after_change FROM audit_log ORDER BY action DESC")
+	state := func(status string, total, units int) string {
+		return fmt.Sprintf(`"order":{"orderId":"%d","status":%q,"totalMinor":%d},"units":[{"productId":7,"quantity":%d}]}`, order, status, total, units)
+	}
 	want := []string{
-		fmt.Sprintf(`ann|review.amend|review %d|{"status":"open","order":{"orderId":"%d","status":"review","totalMinor":1000},"units":[{"productId":7,"quantity":2}]}|`+
-			`{"status":"amended","note":"looked at the film","order":{"orderId":"%d","status":"open","totalMinor":500},"units":[{"productId":7,"quantity":1}]}`,
-			review.ReviewID, order, order),
-		fmt.Sprintf(`ben|order.reopen|order %d|{"order":{"orderId":"%d","status":"open","totalMinor":500},"units":[{"productId":7,"quantity":1}]}|`+
-			`{"reviewId":"%d","status":"open","note":"the shopper complains","order":{"orderId":"%d","status":"review","totalMinor":500},"units":[{"productId":7,"quantity":1}]}`,
-			order, order, s.review(1001, "e").ReviewID, order),
+		fmt.Sprintf(`ann|review.amend|review %d|{"status":"open",%s|{"status":"amended","note":"looked at the film",%s`,
+			review.ReviewID, state("review", 1000, 2), state("open", 500, 1)),
+		fmt.Sprintf(`ben|order.reopen|order %d|{%s|{"reviewId":"%d","status":"open","note":"the shopper complains",%s`,
+			order, state("open", 500, 1), s.review(1001, "e").ReviewID, state("review", 500, 1)),
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Error(diff)
