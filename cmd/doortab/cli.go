@@ -14,6 +14,7 @@ type commandLine struct {
 	Dev         devCommand         `cmd:"" help:"Try everything: private services, a demonstration fleet, an audit at the end."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database schema up or down, or show its state."`
 	Simulate    simulateCommand    `cmd:"" help:"Run simulated cabinets against a serving doortab and compare the books."`
+	Evidence    evidenceCommand    `cmd:"" help:"Measure wrong charges and reviews of scales, tags and counts on shelves whose truth is known."`
 	Audit       auditCommand       `cmd:"" help:"Check the invariants of the books; exit status 1 on any violation."`
 	Token       tokenCommand       `cmd:"" help:"API tokens."`
 	Cabinet     cabinetCommand     `cmd:"" help:"Cabinets."`
