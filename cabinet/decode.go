@@ -81,7 +81,8 @@ func (d *decoder) member(name []byte) error {
 
 // required reads a member that the event can't be settled without, or whose wrong value could mean anything.
 func (d *decoder) required(name, raw []byte) (known bool, err error) {
-	e, ok := &d.event, true
+	var ok bool
+	e := &d.event
 	switch string(name) {
 	case "closeEventId":
 		if e.CloseEventID, ok = identifier(raw); !ok {
@@ -116,7 +117,8 @@ func kind(raw []byte) (Kind, bool) {
 
 // optional reads a member that the event can be settled without: a wrong one goes to review, and the sale stands.
 func (d *decoder) optional(name, raw []byte) {
-	e, ok := &d.event, true
+	var ok bool
+	e := &d.event
 	switch string(name) {
 	case "sessionId":
 		if e.SessionID, ok = identifier(raw); !ok {

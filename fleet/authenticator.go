@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	cacheFor     = 20 * time.Second // how long a hash is believed unseen; a rotated secret must stop within 60 s
-	cacheStale   = time.Minute      // how long while the database can't be asked
-	rereadAfter  = time.Second      // a wrong password reads afresh, but not more often
+	cacheFor     = 20 * time.Second       // how long a hash is believed unseen; a rotated secret must stop within 60 s
+	cacheStale   = time.Minute            // how long while the database can't be asked
+	rereadAfter  = 100 * time.Millisecond // a wrong password reads afresh, but not more often
 	refreshEvery = 10 * time.Second
 	forgetAfter  = 2 * time.Minute // since anybody asked
 	maxCached    = 150_000         // above the broker's most connections

@@ -74,7 +74,8 @@ func (c Config) withDefaults() Config {
 type Intake struct {
 	Config
 	queues  []chan Message
-	held    atomic.Int64 // bytes of payloads taken and not acknowledged
+	held    atomic.Int64   // bytes of payloads taken and not acknowledged
+	begun   []atomic.Int64 // when each worker took its group, Unix nanoseconds; 0: it has none
 	retries *retries
 	metrics *metrics
 }
@@ -83,6 +84,7 @@ type Intake struct {
 func New(c Config) *Intake {
 	i := &Intake{Config: c.withDefaults()}
 	i.queues = make([]chan Message, i.Workers)
+	i.begun = make([]atomic.Int64, i.Workers)
 	for n := range i.queues {
 		i.queues[n] = make(chan Message, max(1, i.Queue/i.Workers))
 	}
@@ -117,21 +119,23 @@ func (i *Intake) Offer(m Message) bool {
 // stays unacknowledged, so that it comes again.
 func (i *Intake) Run(ctx context.Context) {
 	var workers sync.WaitGroup
-	for _, queue := range i.queues {
-		workers.Go(func() { i.work(ctx, queue) })
+	for n := range i.queues {
+		workers.Go(func() { i.work(ctx, i.queues[n], &i.begun[n]) })
 	}
 	workers.Wait()
 	i.retries.wait()
 }
 
-func (i *Intake) work(ctx context.Context, queue <-chan Message) {
+func (i *Intake) work(ctx context.Context, queue <-chan Message, begun *atomic.Int64) {
 	for {
 		group := i.take(ctx, queue)
 		if group == nil {
 			return
 		}
 		i.metrics.groups.Observe(float64(len(group)))
+		begun.Store(time.Now().UnixNano())
 		i.settle(ctx, group)
+		begun.Store(0)
 	}
 }
 
@@ -200,6 +204,17 @@ func (i *Intake) finish(m Message, answer settlement.Answer) {
 		i.Send(cabinet.ReceiptsTopic(m.DeviceID), payload)
 	}
 	m.Ack()
+}
+
+// Stuck is how long the group that waits longest for the database has been waiting; 0 where
+// none is.
+func (i *Intake) Stuck() (longest time.Duration) {
+	for n := range i.begun {
+		if since := i.begun[n].Load(); since != 0 {
+			longest = max(longest, time.Since(time.Unix(0, since)))
+		}
+	}
+	return longest
 }
 
 func deliveries(group []Message) []settlement.Delivery {

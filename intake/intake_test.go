@@ -301,10 +301,14 @@ func TestNothingIsAcknowledgedWhileTheDatabaseIsAway(t *testing.T) {
 	if got := b.acked(); len(got) != 1 || b.deferrals() > 0 {
 		t.Errorf("acknowledged %v, %d deferred", got, b.deferrals())
 	}
+	if b.Stuck() == 0 {
+		t.Error("it doesn't say that it is stuck")
+	}
 	if err := group.MariaDB.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "all are acknowledged", func() bool { return len(b.acked()) == 101 })
+	eventually(t, "nothing is stuck any more", func() bool { return b.Stuck() == 0 })
 	if n := b.number("SELECT COUNT(*) FROM orders"); n != 101 {
 		t.Errorf("%d orders", n)
 	}

@@ -191,10 +191,17 @@ func (n *node) orFail(part func(context.Context) error) func(context.Context) {
 	}
 }
 
-// ready tells whether database and broker answer.
+// stuckLimit is how long events may wait for the database before the node calls itself unfit.
+const stuckLimit = 5 * time.Second
+
+// ready tells whether database and broker answer, and whether events can be written.
 func (n *node) ready(ctx context.Context) error {
 	if err := n.db.Ping(ctx); err != nil {
 		return err
+	}
+	if stuck := n.intake.Stuck(); stuck > stuckLimit {
+		return fmt.Errorf("events have been waiting for the database for %s: it answers but takes no writes "+
+			"(check its disk, read_only and locks)", stuck.Round(time.Second))
 	}
 	if !n.events.Connected() {
 		return errors.New("broker is not connected (check DOORTAB_MQTT_URL and the broker)")
