@@ -142,6 +142,9 @@ func (i *Intake) work(ctx context.Context, queue <-chan Message, begun *atomic.I
 // take is the natural batch: the first message as soon as there is one, and whatever queued
 // up behind it meanwhile. It never waits for more.
 func (i *Intake) take(ctx context.Context, queue <-chan Message) []Message {
+	if ctx.Err() != nil { // a select would choose at random between the end and a message
+		return nil
+	}
 	var group []Message
 	select {
 	case <-ctx.Done():
