@@ -37,17 +37,18 @@ var typeOf = map[int]string{
 
 // Errors of the API itself.
 var (
-	errNoToken     = errors.New("send a valid token as Authorization: Bearer <token>")
-	errForbidden   = errors.New("the token's role does not reach this")
-	errTokenGone   = errors.New("no such token")
-	errBadCursor   = errors.New("cursor is not one that this list gave out")
-	errBadToken    = errors.New("not valid")
-	errRepeated    = errors.New("a product may appear only once")
-	errNoKey       = errors.New("send an Idempotency-Key header of 1 to 255 visible characters")
-	errKeyReused   = errors.New("this Idempotency-Key was used with another body: take a new one")
-	errKeyRunning  = errors.New("the first request with this Idempotency-Key is still running: try again")
-	errNotReady    = errors.New("database or broker cannot be reached: the server's log says which")
-	errMissingPath = errors.New("nothing here: see /openapi.json for what there is")
+	errNoToken        = errors.New("send a valid token as Authorization: Bearer <token>")
+	errNoBrokerSecret = errors.New("send the broker's secret as Authorization: Bearer <secret>")
+	errForbidden      = errors.New("the token's role does not reach this")
+	errTokenGone      = errors.New("no such token")
+	errBadCursor      = errors.New("cursor is not one that this list gave out")
+	errBadToken       = errors.New("not valid")
+	errRepeated       = errors.New("a product may appear only once")
+	errNoKey          = errors.New("send an Idempotency-Key header of 1 to 255 visible characters")
+	errKeyReused      = errors.New("this Idempotency-Key was used with another body: take a new one")
+	errKeyRunning     = errors.New("the first request with this Idempotency-Key is still running: try again")
+	errNotReady       = errors.New("database or broker cannot be reached: the server's log says which")
+	errMissingPath    = errors.New("nothing here: see /openapi.json for what there is")
 )
 
 // outcomes says what every error that a caller can act on becomes.
@@ -57,6 +58,7 @@ var outcomes = []struct {
 	kind   string // "": as the status says
 }{
 	{errNoToken, http.StatusUnauthorized, ""},
+	{errNoBrokerSecret, http.StatusUnauthorized, ""},
 	{errForbidden, http.StatusForbidden, ""},
 	{errMissingPath, http.StatusNotFound, ""},
 	{errTokenGone, http.StatusNotFound, ""},

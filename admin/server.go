@@ -40,7 +40,9 @@ type Config struct {
 	Metrics *prometheus.Registry
 	// Currency is the ISO 4217 code of every price.
 	Currency string
-	Logger   *slog.Logger // nil: slog.Default
+	// Hooks answers an external broker's questions; without a secret there are none.
+	Hooks  BrokerHooks
+	Logger *slog.Logger // nil: slog.Default
 }
 
 // Server is the REST API.
@@ -91,6 +93,7 @@ func New(c Config) *Server {
 	s.discrepancyRoutes()
 	s.deadLetterRoutes()
 	s.tokenRoutes()
+	s.brokerRoutes(c.Hooks)
 	s.healthRoutes(c.Metrics)
 	s.docsRoutes()
 	return s

@@ -36,6 +36,9 @@ func newHarness(t testing.TB) *harness {
 	quiet := slog.New(slog.DiscardHandler)
 	h := &harness{t: t, db: db, dsn: dsn, tokens: map[Role]string{}, server: New(Config{
 		DB: db, Metrics: registry, Currency: "CNY", Logger: quiet,
+		Hooks: BrokerHooks{
+			Secret: hookSecret, Username: "workers", Password: "workers' password", Authenticate: fleet.NewAuthenticator(db, quiet).Authenticate,
+		},
 		Settlement: settlement.New(settlement.Config{DB: db, Currency: "CNY", Logger: quiet, Metrics: registry}),
 	})}
 	for _, role := range []Role{Viewer, Restocker, Operator, Admin, App} {

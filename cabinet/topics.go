@@ -88,6 +88,26 @@ func MaySubscribe(deviceID int64, filter string) bool {
 	return ok && id == deviceID && maySubscribeLeaf(leaf)
 }
 
+// WorkerMayPublish reports whether Doortab itself publishes on the topic: what goes down to any cabinet.
+func WorkerMayPublish(topic string) bool {
+	_, leaf, ok := ParseTopic(topic)
+	return ok && maySubscribeLeaf(leaf)
+}
+
+// WorkerMaySubscribe reports whether Doortab itself subscribes to the filter: what comes up from all cabinets, shared or
+// not.
+func WorkerMaySubscribe(filter string) bool {
+	if rest, shared := strings.CutPrefix(filter, "$share/"); shared {
+		_, filter, _ = strings.Cut(rest, "/")
+	}
+	switch filter {
+	case DoorClosedFilter, DoorFilter, StatusFilter, TelemetryFilter:
+		return true
+	default:
+		return false
+	}
+}
+
 func mayPublishLeaf(leaf string) bool {
 	switch leaf {
 	case LeafDoorClosed, LeafDoor, LeafStatus, LeafTelemetry:

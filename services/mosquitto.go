@@ -26,6 +26,9 @@ type MosquittoOptions struct {
 	Users map[string]string
 	// ACL is the text of an access control file; empty means that every client may use every topic.
 	ACL string
+	// Configure returns the text of a whole configuration file, for two listeners at ports of 127.0.0.1, and may put
+	// further files into its folder. The second listener is plain: Address and URL are its. With it the rest is ignored.
+	Configure func(dir string, ports [2]int) (string, error)
 	// Lines are added to the end of the configuration file, as mosquitto.conf(5) describes them.
 	Lines []string
 }
@@ -66,6 +69,9 @@ func (m *Mosquitto) create(ctx context.Context) error {
 // The files are named without their folder: the process starts in it.
 func (m *Mosquitto) configure(port int) error {
 	m.address = address(port)
+	if m.options.Configure != nil {
+		return m.configureWhole(port)
+	}
 	lines := []string{fmt.Sprintf("listener %d 127.0.0.1", port), "log_dest stderr"}
 	if os.Geteuid() == 0 {
 		lines = append(lines, "user root") // it would take a user of its own, who may not read this folder
@@ -88,6 +94,18 @@ func (m *Mosquitto) configure(port int) error {
 		}
 	}
 	return nil
+}
+
+func (m *Mosquitto) configureWhole(port int) error {
+	first, err := freePort()
+	if err != nil {
+		return err
+	}
+	text, err := m.options.Configure(m.dir, [2]int{first, port})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(m.dir, "mosquitto.conf"), []byte(text), 0o600)
 }
 
 // passwordFile hashes as mosquitto_passwd does: $7$iterations$salt$PBKDF2-SHA512.

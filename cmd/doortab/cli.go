@@ -18,6 +18,7 @@ type commandLine struct {
 	Audit       auditCommand       `cmd:"" help:"Check the invariants of the books; exit status 1 on any violation."`
 	Token       tokenCommand       `cmd:"" help:"API tokens."`
 	Cabinet     cabinetCommand     `cmd:"" help:"Cabinets."`
+	Mosquitto   mosquittoCommand   `cmd:"" help:"Mosquitto as the broker."`
 	DeadLetters deadLettersCommand `cmd:"" name:"dead-letters" help:"Messages that could not be attributed to a cabinet and event."`
 }
 

@@ -42,6 +42,8 @@ type nodeConfig struct {
 	MQTTUsername string `name:"mqtt-username" help:"This process's user name at the broker of --mqtt-url."`
 	MQTTPassword string `name:"mqtt-password" help:"Its password."`
 	MQTTCAFile   string `name:"mqtt-ca-file" placeholder:"FILE" help:"PEM file of the authority behind an mqtts broker; else the system's."`
+	MQTTShare    string `name:"mqtt-share" default:"doortab" placeholder:"GROUP" help:"Group of the workers' shared subscription."`
+	MQTTHook     string `name:"mqtt-hook-secret" placeholder:"SECRET" help:"What an external broker sends to /mqtt/auth and /mqtt/acl; off without it."`
 	MQTTListen   string `name:"mqtt-listen" default:":1883" help:"Address of the embedded broker."`
 	MQTTTLSCert  string `name:"mqtt-tls-cert" placeholder:"FILE" help:"PEM file of the embedded broker's certificate; it is read anew when it changes."`
 	MQTTTLSKey   string `name:"mqtt-tls-key" placeholder:"FILE" help:"PEM file of its key."`
@@ -68,6 +70,7 @@ type node struct {
 	broker     *mqtt.Broker // nil with an external one
 	events     *mqtt.Client
 	statuses   *mqtt.Client
+	client     mqtt.Config // what all clients have in common
 	board      *fleet.StatusBoard
 	secrets    *fleet.Authenticator
 	rest       *admin.Server
@@ -82,6 +85,9 @@ type node struct {
 func startNode(ctx context.Context, config nodeConfig, log *slog.Logger) (*node, error) {
 	if !currencyCode.MatchString(config.Currency) {
 		return nil, fmt.Errorf("currency %q: give an ISO 4217 code such as CNY or EUR", config.Currency)
+	}
+	if err := config.checkBroker(); err != nil {
+		return nil, err
 	}
 	n := &node{config: config, log: log, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
 	n.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -115,6 +121,9 @@ func (n *node) open(ctx context.Context) (err error) {
 	}
 	n.rest = admin.New(admin.Config{ //nolint:contextcheck // its handlers have each request's own
 		DB: n.db, Settlement: n.settlement, Ready: n.ready, Metrics: n.registry, Currency: n.config.Currency, Logger: n.log,
+		Hooks: admin.BrokerHooks{
+			Secret: n.config.MQTTHook, Username: n.config.MQTTUsername, Password: n.config.MQTTPassword, Authenticate: n.secrets.Authenticate,
+		},
 	})
 	return nil
 }
@@ -169,8 +178,11 @@ func (n *node) openSettlement(ctx context.Context) (err error) {
 
 func (n *node) start() {
 	n.otherJobs.start(n.board.Run)
+	n.otherJobs.start(n.secrets.Run)
+	if n.config.MQTTHook != "" {
+		n.otherJobs.start(n.runEvictor)
+	}
 	if n.broker != nil {
-		n.otherJobs.start(n.secrets.Run)
 		n.otherJobs.start(n.orFail(n.broker.Serve))
 	}
 	n.otherJobs.start(n.orFail(func(ctx context.Context) error { return n.rest.Serve(ctx, n.listener) }))

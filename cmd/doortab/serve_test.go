@@ -108,6 +108,8 @@ func TestServeRefusesWrongSettings(t *testing.T) {
 		{"MQTT address in use", "--mqtt-listen=" + strings.TrimPrefix(taken.mqtt, "tcp://"), "listen"},
 		{"wrong currency", "--currency=yuan", "ISO 4217"},
 		{"wrong MQTT URL", "--mqtt-url=http://broker", "mqtt://host:1883"},
+		{"hooks without a broker", "--mqtt-hook-secret=0123456789abcdef", "--mqtt-url"},
+		{"wrong share", "--mqtt-share=a/b", "--mqtt-share"},
 		{"wrong Redis URL", "--redis-url=localhost:6379:secret", "redis://"},
 	}
 	for _, c := range cases {
@@ -116,7 +118,7 @@ func TestServeRefusesWrongSettings(t *testing.T) {
 			if status != 1 || !strings.Contains(stderr, c.want) {
 				t.Errorf("status %d, %q; want 1 and %q", status, stderr, c.want)
 			}
-			if strings.Contains(stderr, "secret") {
+			if strings.Contains(stderr, ":secret") || strings.Contains(stderr, "0123456789abcdef") {
 				t.Errorf("%q shows a password", stderr)
 			}
 		})

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -10,8 +14,31 @@ import (
 	"doortab/settlement"
 )
 
-// group is the share that all workers of an installation take door-close events from.
-const group = "doortab"
+const (
+	// group is the share that all workers of an installation take door-close events from, where none is named.
+	group         = "doortab"
+	minHookSecret = 16 // characters
+)
+
+var goodGroup = regexp.MustCompile(`^[A-Za-z0-9_-]{0,64}$`)
+
+func (c nodeConfig) checkBroker() error {
+	_, isCabinet := cabinet.ParseDeviceID(c.MQTTUsername)
+	switch {
+	case !goodGroup.MatchString(c.MQTTShare):
+		return errors.New("--mqtt-share: give up to 64 letters, digits, hyphens and underscores")
+	case c.MQTTHook == "":
+		return nil
+	case c.MQTTURL == "":
+		return errors.New("--mqtt-hook-secret is for an external broker: give --mqtt-url too")
+	case len(c.MQTTHook) < minHookSecret:
+		return fmt.Errorf("--mqtt-hook-secret: give at least %d characters, such as `openssl rand -hex 32` prints", minHookSecret)
+	case isCabinet:
+		return errors.New("--mqtt-username: a number is a cabinet's name: give the workers another")
+	default:
+		return nil
+	}
+}
 
 // maxPacket is the most of a message that is read. It is far more than an event may have, since a
 // cabinet whose event is too large is owed an answer, which only the whole of it can name.
@@ -34,9 +61,10 @@ func (n *node) openMQTT() (err error) {
 		}
 		base.URL, base.Dial = "", n.broker.Dial
 	}
+	n.client = base
 	events, statuses := base, base
 	events.ClientID = "doortab-" + n.instance()
-	events.Subscriptions = []mqtt.Subscription{{Filter: cabinet.DoorClosedFilter, QoS: 1, Share: group, Handle: n.takeEvent}}
+	events.Subscriptions = []mqtt.Subscription{{Filter: cabinet.DoorClosedFilter, QoS: 1, Share: cmp.Or(n.config.MQTTShare, group), Handle: n.takeEvent}}
 	statuses.ClientID = events.ClientID + "-status"
 	statuses.Subscriptions = []mqtt.Subscription{{Filter: cabinet.StatusFilter, QoS: 0, Handle: n.takeStatus}}
 	if n.events, err = mqtt.New(events); err != nil {

@@ -40,13 +40,16 @@ CREATE TABLE IF NOT EXISTS cabinets (
   name VARCHAR(200) NOT NULL,
   site VARCHAR(200) NOT NULL DEFAULT '',
   secret_hash BINARY(32) NULL,
+  mosquitto_hash VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NULL,
+  secret_changed_at DATETIME(3) NULL,
   locked BOOLEAN NOT NULL DEFAULT FALSE,
   online BOOLEAN NOT NULL DEFAULT FALSE,
   boot_id VARCHAR(64) NOT NULL DEFAULT '',
   last_seen_at DATETIME(3) NULL,
   temperature_c DECIMAL(6,2) NULL,
   created_at DATETIME(3) NOT NULL,
-  updated_at DATETIME(3) NOT NULL
+  updated_at DATETIME(3) NOT NULL,
+  KEY cabinets_secret_changed (secret_changed_at)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 -- Apart from cabinets, so that status changes and settlements never wait for each other.
