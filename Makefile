@@ -59,6 +59,7 @@ fuzz: ## runs each fuzz target for FUZZTIME (30s)
 	scripts/fuzz $(FUZZTIME)
 
 build: ## builds bin/doortab
+	@test -e bin/doortab || echo "Building bin/doortab; the first time it takes some minutes to fetch and compile the libraries." >&2
 	CGO_ENABLED=0 go build -trimpath -o bin/doortab ./cmd/doortab
 
 audit: build ## checks the database that DOORTAB_DATABASE_DSN names

@@ -104,9 +104,21 @@ func (db *DB) SQL() *sql.DB { return db.sql }
 // Ping asks the server whether it answers.
 func (db *DB) Ping(ctx context.Context) error {
 	if err := db.sql.PingContext(ctx); err != nil {
-		return fmt.Errorf("database does not answer (check DOORTAB_DATABASE_DSN and the server): %w", err)
+		return fmt.Errorf("%s: %w", remedy(err), err)
 	}
 	return nil
+}
+
+// remedy says what to do about a database that lets nobody in.
+func remedy(err error) string {
+	switch {
+	case hasNumber(err, 1049):
+		return "database has no such schema (make it: CREATE DATABASE doortab CHARACTER SET utf8mb4)"
+	case hasNumber(err, 1045), hasNumber(err, 1044), hasNumber(err, 1130), hasNumber(err, 1698):
+		return "database refuses this user (check DOORTAB_DATABASE_DSN, and GRANT it all rights on the schema)"
+	default:
+		return "database does not answer (check DOORTAB_DATABASE_DSN and the server)"
+	}
 }
 
 // Close ends the pool.

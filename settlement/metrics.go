@@ -36,10 +36,24 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		seqJumps: counter("sequence_jumps_total", "Events whose seq ran too far ahead to be adopted."),
 		recalled: vector("redis_recall_total", "Look-ups of receipts in Redis, by result.", "result"),
 	}
+	m.begin()
 	if r != nil {
 		r.MustRegister(m.outcomes, m.repeats, m.letters, m.attempts, m.failures, m.short, m.seqGaps, m.seqJumps, m.recalled)
 	}
 	return m
+}
+
+// begin makes the series that alerts watch, at 0: an increase of a series that was not there
+// yet does not show.
+func (m *metrics) begin() {
+	for _, outcome := range []cabinet.Outcome{cabinet.Settled, cabinet.Empty, cabinet.Review, cabinet.Restocked, cabinet.Conflict} {
+		m.outcomes.WithLabelValues(string(outcome))
+	}
+	for _, reason := range []string{LetterMalformed, LetterIdentityMismatch, LetterUnknownCabinet, LetterInternal} {
+		m.letters.WithLabelValues(reason)
+	}
+	m.repeats.WithLabelValues("redis")
+	m.repeats.WithLabelValues("database")
 }
 
 // count tells what became of one delivery.

@@ -91,6 +91,12 @@ func (r *Remembered) key(k key) string {
 	return fmt.Sprintf("%s{%d:%s}", r.prefix, k.deviceID, k.closeEventID)
 }
 
+// Check asks Redis whether it answers; where it does not, the breaker says so in the log, and
+// everything goes on without it.
+func (r *Remembered) Check(ctx context.Context) {
+	r.pipeline(ctx, func(p redis.Pipeliner) { p.Ping(ctx) })
+}
+
 // pipeline runs commands within the budget, or not at all while Redis counts as down.
 func (r *Remembered) pipeline(ctx context.Context, commands func(redis.Pipeliner)) []redis.Cmder {
 	ctx, cancel := context.WithTimeout(ctx, r.budget)

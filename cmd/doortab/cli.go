@@ -19,7 +19,7 @@ type commandLine struct {
 	Token       tokenCommand       `cmd:"" help:"API tokens."`
 	Cabinet     cabinetCommand     `cmd:"" help:"Cabinets."`
 	Mosquitto   mosquittoCommand   `cmd:"" help:"Mosquitto as the broker."`
-	DeadLetters deadLettersCommand `cmd:"" name:"dead-letters" help:"Messages that could not be attributed to a cabinet and event."`
+	DeadLetters deadLettersCommand `cmd:"" name:"dead-letters" help:"Messages that could not be settled and wait for somebody."`
 }
 
 // commandAnswerWait is how long a command may wait for one statement: altering or reading a

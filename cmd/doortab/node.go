@@ -163,6 +163,7 @@ func (n *node) openSettlement(ctx context.Context) (err error) {
 		if n.remembered, err = settlement.NewRemembered(n.config.RedisURL, installation, n.log); err != nil {
 			return err
 		}
+		n.remembered.Check(ctx)
 	}
 	n.settlement = settlement.New(settlement.Config{
 		DB: n.db, Remembered: n.remembered, Currency: n.config.Currency, Logger: n.log, Metrics: n.registry,
