@@ -140,7 +140,7 @@ func (s *shop) count(table, where string, args ...any) int {
 	return len(s.rows("SELECT 1 FROM "+table+" WHERE "+where, args...))
 }
 
-// metric reads a counter, of one label value where it has any.
+// metric reads a counter or a gauge, of one label value where it has any; 0 where it isn't told.
 func (s *shop) metric(name, label string) float64 {
 	s.t.Helper()
 	families, err := s.metrics.Gather()
@@ -150,7 +150,7 @@ func (s *shop) metric(name, label string) float64 {
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			if family.GetName() == name && (label == "" || m.GetLabel()[0].GetValue() == label) {
-				return m.GetCounter().GetValue()
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
 	}
