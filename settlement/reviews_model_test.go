@@ -1,0 +1,275 @@
+package settlement_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"doortab/settlement"
+)
+
+// past is what a plain model knows of one settled event.
+type past struct {
+	device, seq int64
+	id, payload string
+	receipt     string
+	restock     bool
+	units       map[int64]int64 // on the order, or brought by a restock door
+	ordered     bool            // it ever had a line
+	waiting     bool            // for the review of its outcome, or a reopened one
+}
+
+// question is an open review.
+type question struct {
+	reviewID int64
+	of       *past
+	proposed map[int64]int64
+	conflict bool
+}
+
+// desk is a shop with the people who decide its reviews, beside a model that knows no database.
+type desk struct {
+	*shop
+	*rand.Rand
+	books     *model
+	counted   map[[2]int64]int64
+	seq       map[int64]int64
+	events    []*past
+	questions []question
+}
+
+func newDesk(t *testing.T, seed uint64) *desk {
+	d := &desk{
+		shop: newShop(t), Rand: rand.New(rand.NewPCG(seed, 7)), books: newModel(), counted: map[[2]int64]int64{}, seq: map[int64]int64{},
+	}
+	for device := int64(1001); device <= 1002; device++ {
+		d.cabinet(device)
+	}
+	return d
+}
+
+// move follows an event of a place in its cabinet's sequence: what was counted since moves nothing.
+func (d *desk) move(p *past, product, units int64) {
+	k := [2]int64{p.device, product}
+	if counted, ever := d.counted[k]; ever && p.seq <= counted {
+		d.books.version[k]++
+		return
+	}
+	d.books.move(p.device, product, units)
+}
+
+// book changes what an event has come to.
+func (d *desk) book(p *past, change map[int64]int64) {
+	for _, product := range slices.Sorted(maps.Keys(change)) {
+		units := change[product]
+		if units == 0 {
+			continue
+		}
+		p.units[product] += units
+		if p.restock {
+			d.move(p, product, units)
+		} else {
+			d.move(p, product, -units)
+			p.ordered = true
+		}
+	}
+}
+
+func (d *desk) happen() {
+	switch n := d.IntN(20); {
+	case n < 6 || len(d.events) == 0:
+		d.closeDoor()
+	case n < 7:
+		d.restockAll()
+	case n < 8:
+		d.takeStock()
+	case n < 9:
+		d.resend(d.events[d.IntN(len(d.events))])
+	case n < 11:
+		d.contradict(d.events[d.IntN(len(d.events))])
+	case n < 13:
+		d.reopenAny(d.events[d.IntN(len(d.events))])
+	case len(d.questions) > 0:
+		d.answer(d.IntN(len(d.questions)))
+	}
+}
+
+func (d *desk) closeDoor() {
+	device := int64(1001 + d.IntN(2))
+	if d.IntN(10) > 0 {
+		d.seq[device] += 1 + d.Int64N(2)
+	}
+	p := &past{device: device, seq: d.seq[device], id: fmt.Sprint("e", len(d.events)), restock: d.IntN(5) == 0, units: map[int64]int64{}}
+	sure, proposed, list := map[int64]int64{}, map[int64]int64{}, []string{}
+	for _, product := range []int64{7, 8, 9, 99} {
+		units, confidence := 1+d.Int64N(4), []float64{1, 1, 0.5}[d.IntN(3)]
+		switch {
+		case d.IntN(2) == 0 || product == 99 && d.IntN(4) > 0:
+			continue
+		case product == 99:
+			p.waiting = true
+		case confidence < 1:
+			p.waiting, proposed[product] = true, units
+		default:
+			sure[product] = units
+		}
+		list = append(list, fmt.Sprintf(`{"productId":%d,"quantity":%d,"confidence":%v}`, product, units, confidence))
+	}
+	kind := map[bool]string{true: "restock", false: "sale"}[p.restock]
+	p.payload = event(device, p.id, `"userId":42`, fmt.Sprintf(`"kind":%q,"seq":%d`, kind, p.seq), `"items":[`+strings.Join(list, ",")+"]")
+	p.receipt = fmt.Sprint(d.receipts(device, p.payload)[0])
+	d.book(p, sure)
+	d.events = append(d.events, p)
+	if p.waiting {
+		d.questions = append(d.questions, question{d.review(device, p.id).ReviewID, p, proposed, false})
+	}
+}
+
+func (d *desk) restockAll() {
+	device, units := int64(1001+d.IntN(2)), 1+d.Int64N(20)
+	d.restock(device, 7, units, 8, units)
+	d.books.move(device, 7, units)
+	d.books.move(device, 8, units)
+}
+
+// takeStock counts what the books say, up to the cabinet's last event or one before it.
+func (d *desk) takeStock() {
+	device := int64(1001 + d.IntN(2))
+	upTo := max(0, d.seq[device]-d.Int64N(3))
+	d.exec("UPDATE device_stock SET counted_seq = ? WHERE device_id = ? AND COALESCE(counted_seq, 0) <= ?", upTo, device, upTo)
+	for k := range d.books.version {
+		if k[0] == device && d.counted[k] <= upTo {
+			d.counted[k] = upTo
+		}
+	}
+}
+
+func (d *desk) resend(p *past) {
+	receipt := d.receipts(p.device, p.payload)[0]
+	receipt.Duplicate = false
+	if got := fmt.Sprint(receipt); got != p.receipt {
+		d.t.Errorf("%s resent: %s, first %s", p.id, got, p.receipt)
+	}
+}
+
+func (d *desk) contradict(p *past) {
+	d.receipts(p.device, event(p.device, p.id, `"userId":7`, items(7, 1+d.Int64N(900))))
+	review := d.review(p.device, p.id)
+	if !slices.ContainsFunc(d.questions, func(q question) bool { return q.reviewID == review.ReviewID }) && review.Status == "open" {
+		d.questions = append(d.questions, question{review.ReviewID, p, nil, true})
+	}
+}
+
+func (d *desk) reopenAny(p *past) {
+	if p.restock || !p.ordered {
+		return
+	}
+	review, err := d.reopen(d.orderOf(p.device, p.id).OrderID)
+	if (err == nil) == p.waiting {
+		d.t.Errorf("%s reopened while waiting is %v: %v", p.id, p.waiting, err)
+	}
+	if err == nil {
+		p.waiting = true
+		d.questions = append(d.questions, question{review.ReviewID, p, nil, false})
+	}
+}
+
+func (d *desk) answer(n int) {
+	q := d.questions[n]
+	d.questions = slices.Delete(d.questions, n, n+1)
+	decision := []settlement.Decision{settlement.Accept, settlement.Amend, settlement.Waive}[d.IntN(3)]
+	change, whole := map[int64]int64{}, []int64{}
+	switch decision {
+	case settlement.Accept:
+		maps.Copy(change, q.proposed)
+	case settlement.Amend:
+		for product, units := range q.of.units {
+			change[product] = -units
+		}
+		for product := int64(7); product <= 9; product++ {
+			if units := d.Int64N(5); units > 0 {
+				change[product] += units
+				whole = append(whole, product, units)
+			}
+		}
+	}
+	if _, err := d.decide(q.reviewID, decision, whole...); err != nil {
+		d.t.Errorf("%s of %s: %v", decision, q.of.id, err)
+	}
+	d.book(q.of, change)
+	if !q.conflict {
+		q.of.waiting = false
+	}
+}
+
+func (d *desk) compare() {
+	d.t.Helper()
+	var stock, orders []string
+	for k, version := range d.books.version {
+		stock = append(stock, fmt.Sprintf("%d|%d|%d|%d|%d", k[0], k[1], d.books.stock[k], version, d.books.short[k]))
+	}
+	slices.Sort(stock)
+	got := d.rows(`SELECT d.device_id, d.product_id, d.stock, d.version, COALESCE((SELECT SUM(x.quantity) FROM discrepancies x
+		WHERE x.device_id = d.device_id AND x.product_id = d.product_id), 0) FROM device_stock d ORDER BY 1, 2`)
+	if diff := gocmp.Diff(stock, got); diff != "" {
+		d.t.Errorf("stock, version and shortfall: %s", diff)
+	}
+	for _, p := range d.events {
+		if p.ordered && !p.restock {
+			orders = append(orders, p.order())
+		}
+	}
+	slices.Sort(orders)
+	got = d.rows("SELECT device_id, close_event_id, status, total_minor FROM orders")
+	slices.Sort(got)
+	if diff := gocmp.Diff(orders, got); diff != "" {
+		d.t.Errorf("orders: %s", diff)
+	}
+	if n := d.count("reviews", "status = 'open'"); n != len(d.questions) {
+		d.t.Errorf("%d open reviews, want %d", n, len(d.questions))
+	}
+}
+
+func (p *past) order() string {
+	status, total := "void", int64(0)
+	for product, units := range p.units {
+		total += priceOf[product] * units
+		if units != 0 {
+			status = "open"
+		}
+	}
+	if p.waiting {
+		status = "review"
+	}
+	return fmt.Sprintf("%d|%s|%s|%d", p.device, p.id, status, total)
+}
+
+// TestReviewsEqualTheModel: whatever people decide in whatever order, the books are those of the model, and sound.
+func TestReviewsEqualTheModel(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, seed)
+			for range 120 {
+				d.happen()
+			}
+			d.compare()
+			d.audited()
+			for len(d.questions) > 0 {
+				d.answer(d.IntN(len(d.questions)))
+			}
+			d.compare()
+			d.audited()
+			for _, p := range slices.SortedFunc(slices.Values(d.events), func(a, b *past) int { return cmp.Compare(b.seq, a.seq) }) {
+				d.resend(p)
+			}
+		})
+	}
+}
