@@ -3,6 +3,7 @@ package admin
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"doortab/database"
 	"doortab/database/databasetest"
 	"doortab/settlement"
 )
@@ -68,6 +70,11 @@ func newDeafHarness(t *testing.T) (*harness, *atomic.Bool) {
 func TestALostAnswerToCommitChangesNothingForTheCaller(t *testing.T) {
 	t.Parallel()
 	h, armed := newDeafHarness(t)
+	h.product(`{"productId":8,"sku":"TEA","name":"Tea","priceMinor":300}`)
+	h.settle(event("e", `,"userId":42,"items":[{"productId":8,"quantity":1,"confidence":0.5}]`), database.Now())
+	h.settle(event("f", `,"userId":42,"items":[{"productId":8,"quantity":1}]`), database.Now())
+	reviews, _ := h.walk("/v1/reviews?")
+	orders, _ := h.walk("/v1/orders?")
 	for name, c := range map[string]struct {
 		method, path, body string
 		status             int
@@ -80,6 +87,8 @@ func TestALostAnswerToCommitChangesNothingForTheCaller(t *testing.T) {
 		"cabinet":                 {"POST", "/v1/cabinets", `{"deviceId":8,"name":"c"}`, 201},
 		"site":                    {"PATCH", "/v1/cabinets/7", `{"site":"d"}`, 200},
 		"secret":                  {"POST", "/v1/cabinets/7/credentials", "", 201},
+		"review":                  {"POST", resolutionOf(reviews[0]["reviewId"]), `{"decision":"accept","note":"n"}`, 200},
+		"reopened order":          {"POST", fmt.Sprintf("/v1/orders/%v/reviews", orders[0]["orderId"]), `{"note":"n"}`, 201},
 		"token":                   {"POST", "/v1/tokens", `{"name":"e","role":"app"}`, 201},
 	} {
 		armed.Store(true)
@@ -94,8 +103,13 @@ func TestALostAnswerToCommitChangesNothingForTheCaller(t *testing.T) {
 	if stock := h.stock(); stock != 5.0 {
 		t.Errorf("stock %v after one restock of 5", stock)
 	}
+	var corrections int
+	err := h.db.Read(t.Context()).Raw("SELECT COUNT(*) FROM order_lines WHERE origin = 'review'").Scan(&corrections).Error
+	if open, _ := h.walk("/v1/reviews?"); err != nil || corrections != 1 || len(open) != 2 {
+		t.Errorf("%d corrections, reviews %v, %v", corrections, open, err)
+	}
 	var prices int
-	err := h.db.Read(t.Context()).Raw("SELECT COUNT(*) FROM product_prices WHERE product_id = 7").Scan(&prices).Error
+	err = h.db.Read(t.Context()).Raw("SELECT COUNT(*) FROM product_prices WHERE product_id = 7").Scan(&prices).Error
 	if err != nil || prices != 2 {
 		t.Errorf("%d prices of product 7, %v", prices, err)
 	}
