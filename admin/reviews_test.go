@@ -76,11 +76,13 @@ func TestAReviewIsDecidedAndTheOrderShowsIt(t *testing.T) {
 		line := l.(map[string]any)
 		lines = append(lines, fmt.Sprint(line["origin"], line["productId"], " ", line["quantity"], " ", line["unitPriceMinor"], " ", line["amountMinor"]))
 	}
-	if diff := cmp.Diff([]string{"settlement7 2 500 1000", "review7 -2 500 -1000", "review8 1 300 300"}, lines); diff != "" || o["status"] != "open" || o["totalMinor"] != 300.0 {
+	corrected := []string{"settlement7 2 500 1000", "review7 -2 500 -1000", "review8 1 300 300"}
+	if diff := cmp.Diff(corrected, lines); diff != "" || o["status"] != "open" || o["totalMinor"] != 300.0 {
 		t.Errorf("order %v: %s", o, diff)
 	}
 	s := h.expect(200, h.send(Viewer, "GET", "/v1/settlements/7/e", "")).json(t)
-	if diff := cmp.Diff([]any{any(want)}, s["reviews"]); diff != "" || len(s["lines"].([]any)) != 3 || s["receipt"].(map[string]any)["totalMinor"] != 1000.0 {
+	receipt := s["receipt"].(map[string]any)
+	if diff := cmp.Diff([]any{want}, s["reviews"]); diff != "" || len(s["lines"].([]any)) != 3 || receipt["totalMinor"] != 1000.0 {
 		t.Errorf("settlement %v: %s", s, diff)
 	}
 	moved, _ := h.walk("/v1/cabinets/7/movements?productId=8")
