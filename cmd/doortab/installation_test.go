@@ -162,9 +162,9 @@ func (in *installation) audit() {
 }
 
 // mosquitto is a broker for one test alone: the workers of two tests on one broker would share their events.
-func mosquitto(t *testing.T) *services.Mosquitto {
+func mosquitto(t *testing.T, lines ...string) *services.Mosquitto {
 	t.Helper()
-	return servicestest.Start(t, services.Options{Mosquitto: &services.MosquittoOptions{}}).Mosquitto
+	return servicestest.Start(t, services.Options{Mosquitto: &services.MosquittoOptions{Lines: lines}}).Mosquitto
 }
 
 // short takes less of something where the tests are to be quick.
