@@ -55,7 +55,7 @@ func (s *Server) brokerRoutes(hooks BrokerHooks) {
 }
 
 func (s *Server) hook(path string, hooks BrokerHooks, judge func(echo.Context) (bool, error)) {
-	s.note(http.MethodPost, path, brokerSecret)
+	s.note(registered{http.MethodPost, path, access{least: brokerSecret}})
 	s.echo.POST(path, func(c echo.Context) error {
 		if err := hooks.admit(c.Request().Header.Get("Authorization")); err != nil {
 			return err

@@ -32,7 +32,9 @@ func TestACabinetIsRegisteredAndGetsCredentials(t *testing.T) {
 	} {
 		h.expect(422, h.send(Operator, "POST", "/v1/cabinets", body))
 	}
-	for _, body := range []string{`{"name":null}`, `{"name":""}`, `{"deviceId":2}`, `{"locked":null}`, `{"locked":1}`, `{"site":"` + strings.Repeat("a", 201) + `"}`} {
+	for _, body := range []string{
+		`{"name":null}`, `{"name":""}`, `{"deviceId":2}`, `{"locked":null}`, `{"locked":1}`, `{"site":"` + strings.Repeat("a", 201) + `"}`,
+	} {
 		h.expect(422, h.send(Operator, "PATCH", "/v1/cabinets/1001", body))
 	}
 	r := h.expect(http.StatusCreated, h.send(Admin, "POST", "/v1/cabinets/1001/credentials", ""))

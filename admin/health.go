@@ -18,9 +18,10 @@ func (s *Server) healthRoutes(registry *prometheus.Registry) {
 	s.open("/readyz", s.readyz)
 
 	shown := echo.WrapHandler(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	s.note(http.MethodGet, "/metrics", Viewer)
+	viewers := access{least: Viewer}
+	s.note(registered{http.MethodGet, "/metrics", viewers})
 	s.echo.GET("/metrics", func(c echo.Context) error {
-		if _, err := s.tokens.authorize(c.Request().Context(), c.Request().Header.Get("Authorization"), Viewer); err != nil {
+		if _, err := s.tokens.authorize(c.Request().Context(), c.Request().Header.Get("Authorization"), viewers); err != nil {
 			return err
 		}
 		return shown(c)

@@ -32,7 +32,13 @@ type change struct {
 	attempt int       // database.DB.InTxCounted's
 	now     time.Time // the same in every attempt
 	by      principal
+
+	committed *func(context.Context)
 }
+
+// afterCommit has something done once the change is committed by this request, and never by a repeat of it (R7). It must be
+// quick, and what it fails at must be harmless.
+func (c change) afterCommit(do func(context.Context)) { *c.committed = do }
 
 // onceOutput is the answer to a change, the first or a later time.
 type onceOutput struct {
@@ -69,6 +75,9 @@ func changeRoute[I, R any](s *Server, least Role, op huma.Operation, work func(c
 		}
 		if err := o.run(ctx); err != nil {
 			return nil, err
+		}
+		if o.after != nil && !o.answer.replayed {
+			o.after(context.WithoutCancel(ctx))
 		}
 		s.keys.purge(ctx)
 		return o.answer.output()
@@ -111,6 +120,7 @@ type once struct {
 	now     time.Time
 	work    func(change) (any, error)
 	planned []byte // the answer that the last attempt sent to COMMIT
+	after   func(context.Context)
 	answer  answer
 }
 
@@ -129,7 +139,8 @@ func (o *once) run(ctx context.Context) error {
 		if err := o.insert(tx, 0, nil); err != nil {
 			return err
 		}
-		result, err := o.work(change{tx, attempt, o.now, o.by})
+		o.after = nil
+		result, err := o.work(change{tx, attempt, o.now, o.by, &o.after})
 		if err != nil {
 			return err
 		}
@@ -143,6 +154,7 @@ func (o *once) run(ctx context.Context) error {
 	if err == nil || errors.Is(err, errKeyRunning) || errors.Is(err, errKeyReused) {
 		return err
 	}
+	o.after = nil // its transaction has rolled back
 	m := modelOf(err)
 	if m.Status != http.StatusNotFound && m.Status != http.StatusConflict {
 		return err

@@ -61,17 +61,20 @@ type orderPath struct {
 }
 
 func (s *Server) orderRoutes() {
-	route(s, Viewer, huma.Operation{
-		OperationID: "listOrders", Method: http.MethodGet, Path: "/v1/orders", Summary: "List orders, the newest first",
-	}, s.listOrders)
-	route(s, Viewer, huma.Operation{
+	route(s, Viewer, forApps(huma.Operation{
+		OperationID: "listOrders", Method: http.MethodGet, Path: "/v1/orders",
+		Summary: "List orders, the newest first; an app sees those of doors that it opened",
+	}), s.listOrders)
+	route(s, Viewer, forApps(huma.Operation{
 		OperationID: "getOrder", Method: http.MethodGet, Path: "/v1/orders/{orderId}", Summary: "Read an order",
 		Errors: []int{http.StatusNotFound},
-	}, s.getOrder)
+	}), s.getOrder)
 }
 
 func (s *Server) listOrders(ctx context.Context, in *ordersInput) (*pageOutput[orderView], error) {
-	filter := settlement.Filter{DeviceID: in.DeviceID, UserID: in.UserID, State: in.Status, From: in.From, To: in.To}
+	filter := settlement.Filter{
+		DeviceID: in.DeviceID, UserID: in.UserID, App: principalOf(ctx).app(), State: in.Status, From: in.From, To: in.To,
+	}
 	return readPage(in.PageInput, func(after *idPlace, limit int) ([]settlement.Order, error) {
 		return settlement.ListOrders(ctx, s.db, filter, after.from(), limit)
 	}, func(o settlement.Order) idPlace { return idPlace{o.OrderID} }, viewOrder)
@@ -83,6 +86,9 @@ func (s *Server) getOrder(ctx context.Context, in *orderPath) (*struct{ Body ord
 		return nil, err
 	}
 	o, err := settlement.ReadOrder(ctx, s.db, id)
+	if by := principalOf(ctx); err == nil && by.Role == App && o.App != by.Name {
+		return nil, fmt.Errorf("order %d: %w", id, settlement.ErrNotFound)
+	}
 	return &struct{ Body orderView }{viewOrder(o)}, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"doortab/database"
+	"doortab/door"
 	"doortab/fleet"
 	"doortab/inventory"
 	"doortab/settlement"
@@ -65,8 +66,13 @@ var outcomes = []struct {
 	{inventory.ErrNotFound, http.StatusNotFound, ""},
 	{fleet.ErrNotFound, http.StatusNotFound, ""},
 	{settlement.ErrNotFound, http.StatusNotFound, ""},
+	{door.ErrNotFound, http.StatusNotFound, ""},
 	{inventory.ErrDuplicate, http.StatusConflict, "duplicate"},
 	{fleet.ErrDuplicate, http.StatusConflict, "duplicate"},
+	{fleet.ErrOffline, http.StatusConflict, "cabinet-offline"},
+	{fleet.ErrLocked, http.StatusConflict, "cabinet-locked"},
+	{door.ErrCabinetBusy, http.StatusConflict, "cabinet-busy"},
+	{door.ErrUserBusy, http.StatusConflict, "user-busy"},
 	{settlement.ErrStillDead, http.StatusConflict, "still-dead"},
 	{settlement.ErrPayloadCut, http.StatusConflict, "payload-cut"},
 	{settlement.ErrDecided, http.StatusConflict, "decided"},

@@ -13,10 +13,26 @@ import (
 
 const maxBody = 256 << 10 // bytes of a request
 
-// registered is a route as it was registered; least is "" where it is open to all.
+// registered is a route as it was registered.
 type registered struct {
 	method, path string
-	least        Role
+	access
+}
+
+// access says who may call a route: whose role covers least, "" being everybody, and role app where apps is set.
+type access struct {
+	least Role
+	apps  bool
+}
+
+func (a access) admits(role Role) bool { return role.covers(a.least) || a.apps && role == App }
+
+const appsToo = "apps" // in an operation's metadata
+
+// forApps opens an operation to role app too, which is outside the ladder. Its handler limits what an app sees.
+func forApps(op huma.Operation) huma.Operation {
+	op.Metadata = map[string]any{appsToo: true}
+	return op
 }
 
 // route registers an operation for those whose role covers least. It panics without a role, as every mistake at
@@ -25,13 +41,18 @@ func route[I, O any](s *Server, least Role, op huma.Operation, handler func(cont
 	if !least.inLadder() {
 		panic(fmt.Sprintf("admin: %s %s: role %q is not in the ladder", op.Method, op.Path, least))
 	}
-	op.Middlewares = append(huma.Middlewares{s.admit(least)}, op.Middlewares...)
+	_, apps := op.Metadata[appsToo]
+	to := access{least, apps}
+	op.Middlewares = append(huma.Middlewares{s.admit(to)}, op.Middlewares...)
 	op.Security = []map[string][]string{{"bearer": {}}}
 	op.Description = fmt.Sprintf("Least role: %s.", least)
+	if apps {
+		op.Description = fmt.Sprintf("Role app, or at least %s.", least)
+	}
 	op.MaxBodyBytes = maxBody
 	op.BodyReadTimeout = requestFor
 	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable)
-	s.note(op.Method, op.Path, least)
+	s.note(registered{op.Method, op.Path, to})
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handler(ctx, in)
 		if err != nil {
@@ -43,19 +64,19 @@ func route[I, O any](s *Server, least Role, op huma.Operation, handler func(cont
 
 // open registers a plain handler that needs no token.
 func (s *Server) open(path string, handler echo.HandlerFunc) {
-	s.note(http.MethodGet, path, "")
+	s.note(registered{method: http.MethodGet, path: path})
 	s.echo.GET(path, handler)
 }
 
-func (s *Server) note(method, path string, least Role) {
-	s.routes = append(s.routes, registered{method, path, least})
-	s.metrics.know(method, path)
+func (s *Server) note(r registered) {
+	s.routes = append(s.routes, r)
+	s.metrics.know(r.method, r.path)
 }
 
-// admit lets a request through whose token has a role that covers least.
-func (s *Server) admit(least Role) func(huma.Context, func(huma.Context)) {
+// admit lets a request through whose token has access.
+func (s *Server) admit(to access) func(huma.Context, func(huma.Context)) {
 	return func(c huma.Context, next func(huma.Context)) {
-		by, err := s.tokens.authorize(c.Context(), c.Header("Authorization"), least)
+		by, err := s.tokens.authorize(c.Context(), c.Header("Authorization"), to)
 		if err != nil {
 			s.fail(err, humaecho.Unwrap(c))
 			return

@@ -34,6 +34,8 @@ const (
 type Config struct {
 	DB         *database.DB
 	Settlement *settlement.Service
+	// Unlock publishes to a cabinet at once, QoS 0; nil: no door can be opened.
+	Unlock func(ctx context.Context, topic string, payload []byte) error
 	// Ready returns nil where database and broker can be reached; nil: the database is asked.
 	Ready func(context.Context) error
 	// Metrics is shown at /metrics and gets the server's own; nil: a new one.
@@ -53,6 +55,7 @@ type Server struct {
 	cabinets   *fleet.Registry
 	tokens     *tokenCache
 	keys       *purger
+	unlock     func(ctx context.Context, topic string, payload []byte) error
 	ready      func(context.Context) error
 	log        *slog.Logger
 	metrics    *metrics
@@ -73,8 +76,11 @@ func New(c Config) *Server {
 	if c.Ready == nil {
 		c.Ready = c.DB.Ping
 	}
+	if c.Unlock == nil {
+		c.Unlock = func(context.Context, string, []byte) error { return errors.New("there is no broker") }
+	}
 	s := &Server{
-		db: c.DB, settlement: c.Settlement, ready: c.Ready, log: c.Logger,
+		db: c.DB, settlement: c.Settlement, unlock: c.Unlock, ready: c.Ready, log: c.Logger,
 		products: inventory.NewCatalogue(c.DB), cabinets: fleet.NewRegistry(c.DB),
 		tokens: newTokenCache(c.DB), keys: &purger{db: c.DB, log: c.Logger},
 		metrics: newMetrics(c.Metrics), echo: echo.New(),
@@ -87,6 +93,7 @@ func New(c Config) *Server {
 	s.cabinetRoutes()
 	s.stockRoutes()
 	s.restockRoutes()
+	s.doorRoutes()
 	s.settlementRoutes()
 	s.orderRoutes()
 	s.reviewRoutes()

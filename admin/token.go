@@ -111,7 +111,7 @@ func newTokenCache(db *database.DB) *tokenCache {
 }
 
 // authorize reads an Authorization header. It returns errNoToken, errForbidden or an error of the database.
-func (c *tokenCache) authorize(ctx context.Context, header string, least Role) (principal, error) {
+func (c *tokenCache) authorize(ctx context.Context, header string, to access) (principal, error) {
 	scheme, secret, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Bearer") || secret == "" || len(secret) > 256 {
 		return principal{}, errNoToken
@@ -120,7 +120,7 @@ func (c *tokenCache) authorize(ctx context.Context, header string, least Role) (
 	if err != nil {
 		return principal{}, err
 	}
-	if !by.Role.covers(least) {
+	if !to.admits(by.Role) {
 		return principal{}, errForbidden
 	}
 	return by, nil

@@ -84,6 +84,20 @@ func ReadSettlement(ctx context.Context, db *database.DB, deviceID int64, closeE
 	return list[0], nil
 }
 
+// ReadReceipt reads the receipt of one settlement as it was published first, JSON, or returns [ErrNotFound].
+func ReadReceipt(ctx context.Context, db *database.DB, deviceID int64, closeEventID string) ([]byte, error) {
+	var rows []struct{ Receipt []byte }
+	err := db.Read(ctx).Raw("SELECT receipt FROM settlements WHERE device_id = ? AND close_event_id = ?", deviceID, closeEventID).
+		Scan(&rows).Error
+	if err == nil && len(rows) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("receipt of %d/%s: %w", deviceID, closeEventID, err)
+	}
+	return rows[0].Receipt, nil
+}
+
 const settlementColumns = `device_id, close_event_id, outcome, order_id, payload, receipt, received_at, settled_at`
 
 // readSettlements reads the rows that the clauses choose, their lines, reviews and conflicts, in one statement each.

@@ -89,6 +89,7 @@ func lists(ctx context.Context, db *database.DB) map[string]func(limit, pages in
 		"orders of a user":           orders(settlement.Filter{UserID: 3}),
 		"orders of a time":           orders(settlement.Filter{From: from, To: to}),
 		"orders of a status":         orders(settlement.Filter{State: "review"}),
+		"orders of an app":           orders(settlement.Filter{App: "shopper"}),
 		"orders of all time":         orders(settlement.Filter{From: time.Unix(-1, 0), To: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}),
 		"orders of a cabinet's time": orders(settlement.Filter{DeviceID: 3, From: from, To: to}),
 		"reviews": walker(func(after *settlement.Review, limit int) ([]settlement.Review, error) {
@@ -140,7 +141,7 @@ func TestListsReadOnlyWhatAPageNeeds(t *testing.T) {
 	s := newShop(t)
 	fill(t, s.db)
 	s.exec("UPDATE settlements SET outcome = 'review' ORDER BY received_at LIMIT 5") // the oldest: the last that a scan meets
-	s.exec("UPDATE orders SET status = 'review' ORDER BY order_id LIMIT 5")
+	s.exec("UPDATE orders SET status = 'review', app = 'shopper' ORDER BY order_id LIMIT 5")
 	s.exec("ANALYZE TABLE settlements, orders, order_lines, reviews, discrepancies, dead_letters")
 	db, err := database.Open(database.Config{DSN: s.dsn, Pool: 1}) // one connection, whose reads the server counts
 	if err != nil {
