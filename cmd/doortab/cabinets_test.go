@@ -49,6 +49,7 @@ type heard struct {
 type connection struct {
 	url, clientID, user, password string
 	deaf                          bool // hears no receipts
+	hears                         []mqtt.Subscription
 }
 
 func connect(t *testing.T, c connection) *cabinets {
@@ -66,6 +67,7 @@ func connect(t *testing.T, c connection) *cabinets {
 		}
 		config.Subscriptions = []mqtt.Subscription{{Filter: filter, QoS: 1, Handle: conn.hear}}
 	}
+	config.Subscriptions = append(config.Subscriptions, c.hears...)
 	client, err := mqtt.New(config)
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"doortab/admin"
 	"doortab/certificate"
 	"doortab/database"
+	"doortab/door"
 	"doortab/fleet"
 	"doortab/intake"
 	"doortab/migrations"
@@ -72,6 +73,7 @@ type node struct {
 	statuses   *mqtt.Client
 	client     mqtt.Config // what all clients have in common
 	board      *fleet.StatusBoard
+	doors      *door.Reports
 	secrets    *fleet.Authenticator
 	rest       *admin.Server
 	listener   net.Listener
@@ -120,7 +122,8 @@ func (n *node) open(ctx context.Context) (err error) {
 		return err
 	}
 	n.rest = admin.New(admin.Config{ //nolint:contextcheck // its handlers have each request's own
-		DB: n.db, Settlement: n.settlement, Ready: n.ready, Metrics: n.registry, Currency: n.config.Currency, Logger: n.log,
+		DB: n.db, Settlement: n.settlement, Unlock: n.sendUnlock, Ready: n.ready, Metrics: n.registry,
+		Currency: n.config.Currency, Logger: n.log,
 		Hooks: admin.BrokerHooks{
 			Secret: n.config.MQTTHook, Username: n.config.MQTTUsername, Password: n.config.MQTTPassword, Authenticate: n.secrets.Authenticate,
 		},
@@ -173,12 +176,15 @@ func (n *node) openSettlement(ctx context.Context) (err error) {
 		Logger: n.log, Metrics: n.registry,
 	})
 	n.board = fleet.NewStatusBoard(n.db, n.log)
+	n.doors = door.NewReports(n.db, n.log)
 	n.secrets = fleet.NewAuthenticator(n.db, n.log)
 	return nil
 }
 
 func (n *node) start() {
 	n.otherJobs.start(n.board.Run)
+	n.otherJobs.start(n.doors.Run)
+	n.otherJobs.start(func(ctx context.Context) { door.KeepSwept(ctx, n.db, n.log) })
 	n.otherJobs.start(n.secrets.Run)
 	if n.config.MQTTHook != "" {
 		n.otherJobs.start(n.runEvictor)

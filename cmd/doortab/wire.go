@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"doortab/cabinet"
+	"doortab/door"
 	"doortab/intake"
 	"doortab/mqtt"
 	"doortab/settlement"
@@ -44,8 +46,8 @@ func (c nodeConfig) checkBroker() error {
 // cabinet whose event is too large is owed an answer, which only the whole of it can name.
 const maxPacket = 4 << 20
 
-// openMQTT makes the two clients: one for events, one for statuses, so that the retained
-// states of a whole fleet never stand before a door.
+// openMQTT makes the two clients: one for events, one for all else that cabinets say and for unlocks, so that the
+// retained states of a whole fleet never stand before a receipt.
 func (n *node) openMQTT() (err error) {
 	base := mqtt.Config{
 		URL: n.config.MQTTURL, Username: n.config.MQTTUsername, Password: n.config.MQTTPassword,
@@ -62,11 +64,16 @@ func (n *node) openMQTT() (err error) {
 		base.URL, base.Dial = "", n.broker.Dial
 	}
 	n.client = base
+	share := cmp.Or(n.config.MQTTShare, group)
 	events, statuses := base, base
 	events.ClientID = "doortab-" + n.instance()
-	events.Subscriptions = []mqtt.Subscription{{Filter: cabinet.DoorClosedFilter, QoS: 1, Share: cmp.Or(n.config.MQTTShare, group), Handle: n.takeEvent}}
+	events.Subscriptions = []mqtt.Subscription{{Filter: cabinet.DoorClosedFilter, QoS: 1, Share: share, Handle: n.takeEvent}}
 	statuses.ClientID = events.ClientID + "-status"
-	statuses.Subscriptions = []mqtt.Subscription{{Filter: cabinet.StatusFilter, QoS: 0, Handle: n.takeStatus}}
+	statuses.Subscriptions = []mqtt.Subscription{
+		{Filter: cabinet.DoorFilter, QoS: 1, Share: share, Handle: n.takeDoor},
+		{Filter: cabinet.TelemetryFilter, QoS: 0, Share: share, Handle: n.takeTelemetry},
+		{Filter: cabinet.StatusFilter, QoS: 0, Handle: n.takeStatus}, // shared ones get no retained messages
+	}
 	if n.events, err = mqtt.New(events); err != nil {
 		return err
 	}
@@ -100,6 +107,34 @@ func (n *node) takeStatus(m *mqtt.Message) bool {
 	}
 	n.board.Offer(deviceID, status.Online, status.BootID, m.ReceivedAt)
 	return true
+}
+
+func (n *node) takeDoor(m *mqtt.Message) bool {
+	deviceID, _, _ := cabinet.ParseTopic(m.Topic)
+	report, err := cabinet.DecodeDoorReport(m.Payload)
+	if err != nil {
+		n.log.Debug("Report of a door cannot be read.", "topic", m.Topic, "error", err)
+		m.Ack()
+		return true
+	}
+	return n.doors.Offer(door.Report{DeviceID: deviceID, DoorReport: report, Ack: m.Ack})
+}
+
+func (n *node) takeTelemetry(m *mqtt.Message) bool {
+	deviceID, _, ok := cabinet.ParseTopic(m.Topic)
+	celsius, known, err := cabinet.DecodeTelemetry(m.Payload)
+	switch {
+	case err != nil:
+		n.log.Debug("Telemetry of a cabinet cannot be read.", "topic", m.Topic, "error", err)
+	case ok && known:
+		n.board.OfferTemperature(deviceID, celsius, m.ReceivedAt)
+	}
+	return true
+}
+
+// sendUnlock doesn't wait for a connection: who stands before the door would have gone.
+func (n *node) sendUnlock(ctx context.Context, topic string, payload []byte) error {
+	return n.statuses.Publish(ctx, topic, payload, 0, false)
 }
 
 func (n *node) sendReceipt(topic string, payload []byte) {
