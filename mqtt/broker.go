@@ -46,7 +46,8 @@ type BrokerConfig struct {
 	// MaxClients is the most connections (default 100,000).
 	MaxClients int
 	// Window and WindowBytes bound what the in-process clients of Dial hold unacknowledged (default 1024 messages and
-	// 32 MiB). Beyond them a message of QoS 1 is neither passed on nor acknowledged, so that its sender sends it again.
+	// 32 MiB). A connection whose next message to one of them finds no room is not read until there is some, for at most
+	// one and a half times its keep-alive (MQTT 3.1.1, 3.1.2.10); then it is ended.
 	Window, WindowBytes int
 	// Handshake bounds the time from accepting a connection to its CONNECT packet (default 5 s), MaxKeepAlive the silence
 	// of a connection (default 5 min, also where a client asks for none), Recheck the interval of StillValid (default 5 s).
@@ -66,8 +67,13 @@ type BrokerStats struct {
 	RefusedPublishes, RefusedSubscriptions uint64
 	// Oversize counts connections ended by too large a packet.
 	Oversize uint64
-	// NotAdmitted counts messages left unacknowledged since the window was full, Dropped those lost to a slow receiver.
-	NotAdmitted, Dropped uint64
+	// Paused is the connections that are not read at this moment since the window is full, Pauses counts how often that
+	// happened, NotAdmitted the messages whose connection ended meanwhile: they are unacknowledged.
+	Paused              int
+	Pauses, NotAdmitted uint64
+	// Unresponsive counts connections ended since their cabinet did not read or did not acknowledge. Dropped counts
+	// messages that a receiver will not get: it was ended so, or left more unacknowledged than is kept for it.
+	Unresponsive, Dropped uint64
 }
 
 // pendingWrites is the most packets that wait for one client in the broker's memory.
@@ -81,6 +87,7 @@ type Broker struct {
 	listener net.Listener
 	server   *mochi.Server
 	window   *admission
+	backlog  backlog
 	count    brokerCounters
 
 	closing   chan struct{}
@@ -92,7 +99,7 @@ type Broker struct {
 }
 
 type brokerCounters struct {
-	refusedConnects, revoked, refusedPublishes, refusedSubscriptions, oversize, notAdmitted, dropped atomic.Uint64
+	refusedConnects, revoked, refusedPublishes, refusedSubscriptions, oversize, pauses, notAdmitted, dropped atomic.Uint64
 }
 
 // NewBroker listens at cfg.Listen; Serve accepts. The in-process clients of Dial are served from now on.
@@ -107,7 +114,7 @@ func NewBroker(cfg BrokerConfig) (*Broker, error) {
 	}
 	b := &Broker{
 		cfg: cfg, log: cfg.Logger, listener: listener,
-		window:  &admission{messages: cfg.Window, bytes: cfg.WindowBytes},
+		window:  newAdmission(cfg.Window, cfg.WindowBytes),
 		closing: make(chan struct{}), sessions: make(map[*session]struct{}),
 	}
 	b.server = mochi.New(b.options())
@@ -151,7 +158,7 @@ func (b *Broker) options() *mochi.Options {
 	limits.MaximumClients = int64(b.cfg.MaxClients)
 	limits.MaximumPacketSize = uint32(b.cfg.MaxPacket) //nolint:gosec // validate bounds it
 	limits.MaximumClientWritesPending = pendingWrites
-	limits.MaximumInflight = math.MaxUint16 // admission and roomFor bound it more closely
+	limits.MaximumInflight = math.MaxUint16 // admission and hasRoom bound it more closely
 	limits.MaximumMessageExpiryInterval = 0 // the last status of a cabinet stays, however old
 	limits.MaximumSessionExpiryInterval = 24 * 60 * 60
 	limits.TopicAliasMaximum = 0
@@ -174,7 +181,8 @@ func (b *Broker) Stats() BrokerStats {
 		Clients: clients, RefusedConnects: b.count.refusedConnects.Load(), Revoked: b.count.revoked.Load(),
 		RefusedPublishes:     b.count.refusedPublishes.Load(),
 		RefusedSubscriptions: b.count.refusedSubscriptions.Load(), Oversize: b.count.oversize.Load(),
-		NotAdmitted: b.count.notAdmitted.Load(), Dropped: b.count.dropped.Load(),
+		Paused: b.window.paused(), Pauses: b.count.pauses.Load(), NotAdmitted: b.count.notAdmitted.Load(),
+		Unresponsive: b.backlog.ended.Load(), Dropped: b.count.dropped.Load(),
 	}
 }
 
@@ -218,7 +226,7 @@ func (b *Broker) open() []*session {
 // reach it. It fits Config.Dial.
 func (b *Broker) Dial(context.Context) (net.Conn, error) {
 	near, far := net.Pipe()
-	s := newSession(far, true)
+	s := newSession(far, true, &b.backlog)
 	if !b.spawn(func() { b.attend(s) }) {
 		return nil, errors.Join(errors.New("mqtt broker: closed"), near.Close(), far.Close())
 	}

@@ -172,41 +172,6 @@ func TestTakeoverSendsTheOldWillFirst(t *testing.T) {
 	}
 }
 
-func TestFullWindowLeavesMessagesToTheirSender(t *testing.T) {
-	t.Parallel()
-	const window = 10
-	for name, change := range map[string]func(*mqtt.BrokerConfig){
-		"by number": func(c *mqtt.BrokerConfig) { c.Window = window },
-		"by bytes":  func(c *mqtt.BrokerConfig) { c.WindowBytes = window*1000 + 500 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := embedded(t, change)
-			got := make(inbox, 100)
-			run(t, r.worker("w", got.take))
-			c := r.cabinet(t, "1001")
-			payload := strings.Repeat("x", 1000-len(r.topic("1001", "door-closed")))
-			for range window {
-				c.publish(r.topic("1001", "door-closed"), payload)
-			}
-			unacknowledged := c.Publish(r.topic("1001", "door-closed"), 1, false, payload)
-			eventually(t, "one is left alone", func() bool { return r.broker.Stats().NotAdmitted == 1 })
-			for range window {
-				await(t, got).Ack()
-			}
-			eventually(t, "there is room again", func() bool {
-				// It is nobody's, but needs room too.
-				return c.Publish(r.topic("1001", "door"), 1, false, payload).WaitTimeout(50 * time.Millisecond)
-			})
-			c.publish(r.topic("1001", "door-closed"), payload)
-			await(t, got).Ack()
-			if unacknowledged.WaitTimeout(0) {
-				t.Error("a message that was not passed on was acknowledged")
-			}
-		})
-	}
-}
-
 // A worker that dies must not take its part of the window along.
 func TestWindowIsFreeAfterTheWorkerIsGone(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,13 @@
 // are clean: what a worker leaves unacknowledged is gone with its connection, and comes again from the cabinet's outbox
 // (R2). A handler without room refuses a message; the client keeps it, within Window, and offers it again. The broker's own
 // window is thus the back-pressure: 20 messages on Mosquitto, BrokerConfig.Window on the embedded broker, which beyond that
-// neither passes on nor acknowledges.
+// does not read the connection that sends.
+//
+// # What the embedded broker loses
+//
+// Nothing without ending a connection, on which a cabinet sends again what was not answered, and without counting it in
+// BrokerStats. A full window pauses publishers. What goes to a cabinet waits in memory for the network, and nobody waits for
+// it; a cabinet that does not read or acknowledge is ended. While it is away, its session keeps 256 messages, if it has one.
 //
 // # Statuses of a whole fleet
 //

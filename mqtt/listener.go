@@ -58,7 +58,7 @@ func (b *Broker) greet(conn net.Conn, welcome func()) {
 	if b.cfg.TLS != nil {
 		conn = secured{tls.Server(conn, b.cfg.TLS)}
 	}
-	s := newSession(conn, false)
+	s := newSession(conn, false, &b.backlog)
 	s.welcome = welcome
 	if !b.spawn(func() { b.attend(s) }) {
 		_ = conn.Close()

@@ -7,12 +7,6 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// maxInflight is the most messages that a cabinet may leave unacknowledged before further ones to it are dropped.
-const maxInflight = 256
-
-// maxLocalInflight is the same for a client of this process. Only kept messages, which nobody admits, can come near it.
-const maxLocalInflight = 50_000
-
 // rules is where the broker asks who may do what.
 type rules struct {
 	mochi.HookBase
@@ -27,7 +21,8 @@ func (*rules) Provides(event byte) bool {
 	switch event {
 	case mochi.OnConnect, mochi.OnConnectAuthenticate, mochi.OnSessionEstablish, mochi.OnACLCheck, mochi.OnPacketRead,
 		mochi.OnPacketSent, mochi.OnPacketProcessed, mochi.OnSubscribe, mochi.OnSubscribed, mochi.OnPublish,
-		mochi.OnPublishDropped, mochi.OnQosPublish, mochi.OnWill, mochi.OnClientExpired:
+		mochi.OnPublishDropped, mochi.OnQosPublish, mochi.OnWill, mochi.OnDisconnect,
+		mochi.OnClientExpired:
 		return true
 	}
 	return false
@@ -124,7 +119,7 @@ func (r *rules) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packe
 }
 
 // OnPublish passes on what a user may publish. What it may not is acknowledged and dropped, the standard's way of refusing
-// (MQTT 3.1.1, 3.3.5); what finds the window full is dropped unacknowledged.
+// (MQTT 3.1.1, 3.3.5).
 func (r *rules) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	s := sessionOf(cl)
 	if s.local {
@@ -139,26 +134,10 @@ func (r *rules) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, 
 	if r.broker.cfg.ClearRetain(pk.TopicName) || len(pk.Payload) > r.broker.cfg.MaxRetained {
 		pk.FixedHeader.Retain = false
 	}
-	if size := len(pk.Payload) + len(pk.TopicName); pk.FixedHeader.Qos > 0 {
-		if !r.broker.window.reserve(size) {
-			r.broker.count.notAdmitted.Add(1)
-			return pk, packets.ErrRejectPacket
-		}
-		s.reserved = size
+	if pk.FixedHeader.Qos > 0 && r.goesToLocal(pk.TopicName) && !r.admit(cl, s, len(pk.Payload)+len(pk.TopicName)) {
+		return pk, packets.ErrRejectPacket
 	}
 	return pk, nil
-}
-
-// OnPacketProcessed frees what OnPublish reserved; what a local client got meanwhile is counted on its own.
-func (r *rules) OnPacketProcessed(cl *mochi.Client, _ packets.Packet, _ error) {
-	sessionOf(cl).settle(r.broker.window)
-}
-
-// OnQosPublish counts what goes to a local client.
-func (r *rules) OnQosPublish(cl *mochi.Client, pk packets.Packet, _ int64, _ int) {
-	if s := sessionOf(cl); s != nil && s.local && pk.FixedHeader.Type == packets.Publish {
-		s.sent(pk.PacketID, len(pk.Payload)+len(pk.TopicName), r.broker.window)
-	}
 }
 
 // OnSubscribe makes a filter invalid that the user may not subscribe; the SUBACK then refuses it.
@@ -183,33 +162,6 @@ func (r *rules) OnSubscribe(cl *mochi.Client, pk packets.Packet) packets.Packet 
 func (*rules) OnSubscribed(cl *mochi.Client, _ packets.Packet, _ []byte) {
 	sessionOf(cl).subscribing.Store(false)
 }
-
-// OnACLCheck is asked before each delivery. Who may publish and subscribe is decided in OnPublish and OnSubscribe; here a
-// slow receiver is held to its bounds: a local one holds up the sender, a cabinet loses what it does not acknowledge.
-func (r *rules) OnACLCheck(cl *mochi.Client, _ string, write bool) bool {
-	s := sessionOf(cl)
-	if write || s == nil || s.subscribing.Load() {
-		return true
-	}
-	room := cl.State.Inflight.Len() < maxInflight
-	if s.local { // the server drops what finds no packet id, and would not tell
-		room = cl.State.Inflight.Len() < maxLocalInflight && s.pace()
-	}
-	if !room {
-		r.broker.count.dropped.Add(1)
-	}
-	return room
-}
-
-// OnPacketSent makes room in the queue of a local client.
-func (*rules) OnPacketSent(cl *mochi.Client, pk packets.Packet, _ []byte) {
-	if s := sessionOf(cl); s.local && pk.FixedHeader.Type == packets.Publish {
-		s.written()
-	}
-}
-
-// OnPublishDropped counts what the queue of a receiver had no room for.
-func (r *rules) OnPublishDropped(*mochi.Client, packets.Packet) { r.broker.count.dropped.Add(1) }
 
 // OnWill applies the rule about retaining to a last will.
 func (r *rules) OnWill(_ *mochi.Client, will mochi.Will) (mochi.Will, error) {

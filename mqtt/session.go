@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// brokerWriteTimeout ends a connection whose peer does not read: the broker's publisher waits for it meanwhile.
+// brokerWriteTimeout ends a connection whose peer does not read.
 const brokerWriteTimeout = 5 * time.Second
 
 // session is one connection at the broker, and what the rules must remember about it.
@@ -21,7 +21,9 @@ type session struct {
 	gone chan struct{}
 	// welcome is called once, when the user is known or the connection over.
 	welcome func()
-	// slots has an element for each packet that waits to be written to a local client.
+	// out takes what is written to a cabinet.
+	out *outbox
+	// slots has an element for each message that waits in the server's queue for this client.
 	slots       chan struct{}
 	subscribing atomic.Bool
 	// reserved is the room in the window taken for the publish in progress; only the connection's reader uses it.
@@ -34,14 +36,15 @@ type session struct {
 	inflight map[uint16]int
 }
 
-func newSession(c net.Conn, local bool) *session {
+func newSession(c net.Conn, local bool, backlog *backlog) *session {
 	s := &session{
 		timedConn: newTimedConn(c, 16, brokerWriteTimeout), local: local,
 		shut: make(chan struct{}), gone: make(chan struct{}), welcome: func() {},
+		slots: make(chan struct{}, pendingWrites/2),
 	}
+	s.out = &outbox{write: s.timedConn.Write, backlog: backlog}
 	s.failed = func(error) { s.markShut() }
 	if local {
-		s.slots = make(chan struct{}, pendingWrites/2)
 		s.inflight = make(map[uint16]int)
 	}
 	return s
@@ -60,6 +63,34 @@ func (s *session) markShut() { s.shutOnce.Do(func() { close(s.shut) }) }
 func (s *session) Close() error {
 	s.markShut()
 	return s.timedConn.Close()
+}
+
+func (s *session) isShut() bool {
+	select {
+	case <-s.shut:
+		return true
+	default:
+		return false
+	}
+}
+
+// Write hands what goes to an authenticated cabinet to its outbox, and ends the connection when that is full. The refusal of
+// a CONNECT is written at once, as the end of the connection follows, and so is what goes to a local client, which reads.
+func (s *session) Write(b []byte) (int, error) {
+	if s.local || !s.identified() {
+		return s.timedConn.Write(b)
+	}
+	err := s.out.put(b)
+	if err != nil {
+		_ = s.Close()
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func (s *session) identified() bool {
+	_, _, known := s.identity()
+	return known
 }
 
 // SetDeadline moves the deadline for reading alone: each write has its own.
@@ -116,12 +147,13 @@ func (s *session) end(window *admission) {
 	}
 	s.inflight = nil
 	s.mu.Unlock()
+	s.out.close()
 	s.welcome()
 	close(s.gone)
 }
 
-// pace waits until fewer packets than the broker's queue holds wait for a local client, since the broker drops what does
-// not fit. A client that does not read is disconnected.
+// pace waits until fewer messages than the server's queue holds wait for this client, since the server drops what does not
+// fit. A local client that does not read is disconnected; the queue of a cabinet only moves them to its outbox.
 func (s *session) pace() bool {
 	select {
 	case <-s.shut:
@@ -148,36 +180,4 @@ func (s *session) written() {
 	case <-s.slots:
 	default:
 	}
-}
-
-// admission bounds the messages that in-process clients have not acknowledged, by number and by bytes.
-type admission struct {
-	mu              sync.Mutex
-	messages, bytes int
-}
-
-// reserve takes room for a message, if there is any.
-func (a *admission) reserve(size int) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.messages <= 0 || a.bytes < size {
-		return false
-	}
-	a.messages--
-	a.bytes -= size
-	return true
-}
-
-func (a *admission) take(size int) {
-	a.mu.Lock()
-	a.messages--
-	a.bytes -= size
-	a.mu.Unlock()
-}
-
-func (a *admission) free(size int) {
-	a.mu.Lock()
-	a.messages++
-	a.bytes += size
-	a.mu.Unlock()
 }

@@ -121,6 +121,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	if err = n.openMQTT(); err != nil {
 		return err
 	}
+	n.measureMQTT()
 	n.rest = admin.New(admin.Config{ //nolint:contextcheck // its handlers have each request's own
 		DB: n.db, Settlement: n.settlement, Unlock: n.sendUnlock, Ready: n.ready, Metrics: n.registry,
 		Currency: n.config.Currency, Logger: n.log,

@@ -1,0 +1,112 @@
+package mqtt
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// maxBacklog is the most bytes that wait in memory for one cabinet, some thousands of receipts, and maxBacklogs for all.
+	maxBacklog, maxBacklogs = 4 << 20, 256 << 20
+	// chunk is the most bytes of one write: even a slow line takes them within brokerWriteTimeout.
+	chunk = 16 << 10
+)
+
+var errBacklog = errors.New("mqtt broker: the cabinet does not read what it is sent: its connection is ended")
+
+// backlog is what all outboxes of a broker hold, and how many cabinets were ended for it.
+type backlog struct {
+	bytes atomic.Int64
+	ended atomic.Uint64
+}
+
+// end ends the connection of a cabinet that does not read or acknowledge.
+func (b *backlog) end(s *session) {
+	if s.isShut() {
+		return
+	}
+	b.ended.Add(1)
+	_ = s.Close()
+}
+
+// outbox holds what the network has not yet taken from one connection. The server writes under a lock that a publisher
+// needs too, so that a write that waited for one cabinet would hold up the receipts of all.
+type outbox struct {
+	write   func([]byte) (int, error) // bounded in time; ends the connection when it fails
+	backlog *backlog
+
+	mu       sync.Mutex
+	pending  []byte
+	held     int // bytes of pending and of the batch being written
+	flushing bool
+	closed   bool
+	flushes  sync.WaitGroup
+}
+
+// put takes a copy of b, or returns errBacklog when too much waits already.
+func (o *outbox) put(b []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return errBacklog
+	}
+	if o.held+len(b) > maxBacklog || o.backlog.bytes.Load() > maxBacklogs {
+		o.closed = true
+		o.backlog.ended.Add(1)
+		return errBacklog
+	}
+	o.account(len(b))
+	o.pending = append(o.pending, b...)
+	if !o.flushing {
+		o.flushing = true
+		o.flushes.Go(o.flush)
+	}
+	return nil
+}
+
+func (o *outbox) account(bytes int) {
+	o.held += bytes
+	o.backlog.bytes.Add(int64(bytes))
+}
+
+// flush writes until nothing waits.
+func (o *outbox) flush() {
+	for batch := o.take(); len(batch) > 0; batch = o.take() {
+		o.send(batch)
+	}
+}
+
+func (o *outbox) take() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	batch := o.pending
+	o.pending = nil
+	o.flushing = len(batch) > 0
+	return batch
+}
+
+func (o *outbox) send(batch []byte) {
+	for len(batch) > 0 {
+		n, err := o.write(batch[:min(len(batch), chunk)])
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			o.backlog.ended.Add(1)
+		}
+		if err != nil {
+			n = len(batch) // nobody will get the rest
+		}
+		batch = batch[n:]
+		o.mu.Lock()
+		o.account(-n)
+		o.mu.Unlock()
+	}
+}
+
+// close waits for a write in progress; the connection is closed already.
+func (o *outbox) close() {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.flushes.Wait()
+}
