@@ -87,7 +87,7 @@ type Broker struct {
 	listener net.Listener
 	server   *mochi.Server
 	window   *admission
-	backlog  backlog
+	backlog  atomic.Int64 // bytes that wait for cabinets
 	count    brokerCounters
 
 	closing   chan struct{}
@@ -99,7 +99,8 @@ type Broker struct {
 }
 
 type brokerCounters struct {
-	refusedConnects, revoked, refusedPublishes, refusedSubscriptions, oversize, pauses, notAdmitted, dropped atomic.Uint64
+	refusedConnects, revoked, refusedPublishes, refusedSubscriptions, oversize atomic.Uint64
+	pauses, notAdmitted, unresponsive, dropped                                 atomic.Uint64
 }
 
 // NewBroker listens at cfg.Listen; Serve accepts. The in-process clients of Dial are served from now on.
@@ -182,7 +183,7 @@ func (b *Broker) Stats() BrokerStats {
 		RefusedPublishes:     b.count.refusedPublishes.Load(),
 		RefusedSubscriptions: b.count.refusedSubscriptions.Load(), Oversize: b.count.oversize.Load(),
 		Paused: b.window.paused(), Pauses: b.count.pauses.Load(), NotAdmitted: b.count.notAdmitted.Load(),
-		Unresponsive: b.backlog.ended.Load(), Dropped: b.count.dropped.Load(),
+		Unresponsive: b.count.unresponsive.Load(), Dropped: b.count.dropped.Load(),
 	}
 }
 
@@ -270,9 +271,13 @@ func (b *Broker) attend(s *session) {
 	delete(b.sessions, s)
 	b.mu.Unlock()
 	s.end(b.window)
+	user, _, _ := s.identity()
+	if s.out.stuck.Load() {
+		b.count.unresponsive.Add(1)
+		b.log.Warn("Closed an MQTT connection: its cabinet did not read or acknowledge", "user", user)
+	}
 	if errors.Is(err, packets.ErrPacketTooLarge) {
 		b.count.oversize.Add(1)
-		user, _, _ := s.identity()
 		b.log.Warn("Closed an MQTT connection: its packet was too large", "user", user, "limit", b.cfg.MaxPacket)
 	}
 }

@@ -55,6 +55,8 @@ func (r *rules) admit(cl *mochi.Client, s *session, size int) bool {
 		case <-s.shut:
 		case <-timer.C:
 			_ = s.Close()
+			user, _, _ := s.identity()
+			r.broker.log.Info("Closed an MQTT connection: its message found no room within its keep-alive", "user", user)
 		}
 	}
 	if s.isShut() {
@@ -102,7 +104,8 @@ func (r *rules) hasRoom(cl *mochi.Client, s *session) bool {
 	case s.isShut():
 		return unacknowledged < maxOffline
 	case unacknowledged >= maxInflight:
-		r.broker.backlog.end(s)
+		s.out.stuck.Store(true)
+		_ = s.Close()
 		return false
 	}
 	return s.pace() || unacknowledged < maxOffline

@@ -16,26 +16,13 @@ const (
 
 var errBacklog = errors.New("mqtt broker: the cabinet does not read what it is sent: its connection is ended")
 
-// backlog is what all outboxes of a broker hold, and how many cabinets were ended for it.
-type backlog struct {
-	bytes atomic.Int64
-	ended atomic.Uint64
-}
-
-// end ends the connection of a cabinet that does not read or acknowledge.
-func (b *backlog) end(s *session) {
-	if s.isShut() {
-		return
-	}
-	b.ended.Add(1)
-	_ = s.Close()
-}
-
 // outbox holds what the network has not yet taken from one connection. The server writes under a lock that a publisher
 // needs too, so that a write that waited for one cabinet would hold up the receipts of all.
 type outbox struct {
-	write   func([]byte) (int, error) // bounded in time; ends the connection when it fails
-	backlog *backlog
+	write func([]byte) (int, error) // bounded in time; ends the connection when it fails
+	total *atomic.Int64             // bytes in all outboxes of the broker
+	// stuck is set once the cabinet has not read, or not acknowledged, for too long.
+	stuck atomic.Bool
 
 	mu       sync.Mutex
 	pending  []byte
@@ -52,9 +39,9 @@ func (o *outbox) put(b []byte) error {
 	if o.closed {
 		return errBacklog
 	}
-	if o.held+len(b) > maxBacklog || o.backlog.bytes.Load() > maxBacklogs {
+	if o.held+len(b) > maxBacklog || o.total.Load() > maxBacklogs {
 		o.closed = true
-		o.backlog.ended.Add(1)
+		o.stuck.Store(true)
 		return errBacklog
 	}
 	o.account(len(b))
@@ -68,7 +55,7 @@ func (o *outbox) put(b []byte) error {
 
 func (o *outbox) account(bytes int) {
 	o.held += bytes
-	o.backlog.bytes.Add(int64(bytes))
+	o.total.Add(int64(bytes))
 }
 
 // flush writes until nothing waits.
@@ -91,7 +78,7 @@ func (o *outbox) send(batch []byte) {
 	for len(batch) > 0 {
 		n, err := o.write(batch[:min(len(batch), chunk)])
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			o.backlog.ended.Add(1)
+			o.stuck.Store(true)
 		}
 		if err != nil {
 			n = len(batch) // nobody will get the rest

@@ -36,13 +36,13 @@ type session struct {
 	inflight map[uint16]int
 }
 
-func newSession(c net.Conn, local bool, backlog *backlog) *session {
+func newSession(c net.Conn, local bool, backlog *atomic.Int64) *session {
 	s := &session{
 		timedConn: newTimedConn(c, 16, brokerWriteTimeout), local: local,
 		shut: make(chan struct{}), gone: make(chan struct{}), welcome: func() {},
 		slots: make(chan struct{}, pendingWrites/2),
 	}
-	s.out = &outbox{write: s.timedConn.Write, backlog: backlog}
+	s.out = &outbox{write: s.timedConn.Write, total: backlog}
 	s.failed = func(error) { s.markShut() }
 	if local {
 		s.inflight = make(map[uint16]int)
