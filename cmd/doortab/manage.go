@@ -46,7 +46,8 @@ func (t *tokenCreate) Run(ctx context.Context, c *console) error {
 }
 
 type cabinetCommand struct {
-	Add cabinetAdd `cmd:"" help:"Register a cabinet and give it a secret; the secret is shown this once."`
+	Send cabinetSend `cmd:"" help:"Be a cabinet for one event, and print its receipt."`
+	Add  cabinetAdd  `cmd:"" help:"Register a cabinet and give it a secret; the secret is shown this once."`
 }
 
 type cabinetAdd struct {
