@@ -36,9 +36,11 @@ run: setup build ## runs the whole product with simulated cabinets (DURATION=20s
 	  $(if $(RATE),'--rate=$(RATE)') $(if $(FAULTS),'--faults=$(FAULTS)') $(ARGS)
 
 test: setup ## runs all tests with the race detector, on servers of their own
+	@scripts/setup curl # a page of docs is pasted into a shell
 	go test -race -shuffle=on -timeout=$(TEST_TIMEOUT) -p=$(PACKAGES_AT_ONCE) ./...
 
 test-short: setup ## runs the tests that take no more than a few seconds each
+	@scripts/setup curl
 	go test -short -shuffle=on -timeout=$(TEST_TIMEOUT) -p=$(PACKAGES_AT_ONCE) ./...
 
 test-mysql: setup ## runs the tests of the packages that use the database on MySQL 9, which it unpacks into .tools
