@@ -208,9 +208,9 @@ func (b *Broker) Close() {
 		for _, s := range b.open() {
 			_ = s.Close()
 		}
+		b.tasks.Wait() // a connection that is still being established must not meet the server's end
 		_ = b.server.Close()
 	})
-	b.tasks.Wait()
 }
 
 func (b *Broker) open() []*session {

@@ -247,7 +247,7 @@ func TestBrokerDoesNotWaitForSilentOrSlowPeers(t *testing.T) {
 			t.Parallel()
 			conn, err := net.Dial("tcp", r.broker.Addr().String())
 			check(t, err)
-			defer conn.Close() //nolint:errcheck // the test is over
+			defer conn.Close()
 			_, err = conn.Write(first)
 			check(t, err)
 			check(t, conn.SetReadDeadline(time.Now().Add(patience)))

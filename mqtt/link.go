@@ -336,7 +336,7 @@ func (l *link) wait(ctx context.Context, stop <-chan struct{}) error {
 // close says DISCONNECT if the connection still stands, and waits for the link's own tasks.
 func (l *link) close() {
 	close(l.ended)
-	l.wire.Disconnect(uint(handOver.Milliseconds()))
+	l.wire.Disconnect(uint(handOver.Milliseconds())) //nolint:gosec // a constant above 0
 	_ = l.conn.Close()
 	l.tasks.Wait()
 }

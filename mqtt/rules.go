@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"math"
 	"time"
 
 	mochi "github.com/mochi-mqtt/server/v2"
@@ -42,7 +43,7 @@ func (r *rules) OnConnect(cl *mochi.Client, pk packets.Packet) error {
 	username := string(pk.Connect.Username)
 	token, code, reason := r.judge(username, pk)
 	if reason == "" {
-		if most := uint16(r.broker.cfg.MaxKeepAlive / time.Second); cl.State.Keepalive == 0 || cl.State.Keepalive > most {
+		if most := keepAliveSeconds(r.broker.cfg.MaxKeepAlive); cl.State.Keepalive == 0 || cl.State.Keepalive > most {
 			cl.State.Keepalive = most
 		}
 		s.identify(username, token)
@@ -175,4 +176,9 @@ func (r *rules) OnWill(_ *mochi.Client, will mochi.Will) (mochi.Will, error) {
 func (r *rules) OnClientExpired(cl *mochi.Client) {
 	cl.ClearInflights()
 	r.broker.server.UnsubscribeClient(cl)
+}
+
+// keepAliveSeconds is a keep-alive as MQTT writes it, which knows no more than 65,535 s.
+func keepAliveSeconds(d time.Duration) uint16 {
+	return uint16(min(max(d/time.Second, 1), math.MaxUint16))
 }

@@ -49,6 +49,6 @@ func TestAnOperatorsDay(t *testing.T) {
 			break
 		}
 	}
-	d.process.signal(os.Interrupt)
+	d.signal(os.Interrupt)
 	d.summary(0)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strconv"
 	"time"
@@ -37,7 +36,7 @@ func (s *cabinetSend) Run(ctx context.Context, c *console) error {
 	receipts, ready := make(chan []byte, 16), make(chan struct{}, 1)
 	client, err := mqtt.New(mqtt.Config{
 		URL: s.MQTT, CAFile: s.CAFile, ClientID: strconv.FormatInt(s.DeviceID, 10) + "-send",
-		Username: strconv.FormatInt(s.DeviceID, 10), Password: s.Secret, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Username: strconv.FormatInt(s.DeviceID, 10), Password: s.Secret, Logger: slog.New(slog.DiscardHandler),
 		Subscriptions: []mqtt.Subscription{{Filter: cabinet.ReceiptsTopic(s.DeviceID), QoS: 1, Handle: offer(receipts)}},
 		OnConnect: func() {
 			select {
