@@ -174,7 +174,13 @@ func (in *installation) serveProgram(program string, args ...string) *server {
 	args = append([]string{
 		"serve", "--database-dsn=" + in.dsn, "--http-addr=127.0.0.1:0", "--mqtt-listen=127.0.0.1:0", "--database-pool=8",
 	}, args...)
-	s := &server{process: startProgram(in.t, program, args...)}
+	return in.awaitServing(startProgram(in.t, program, args...))
+}
+
+// awaitServing returns when a process that was started as `doortab serve` is ready.
+func (in *installation) awaitServing(p *process) *server {
+	in.t.Helper()
+	s := &server{process: p}
 	eventually(in.t, startLimit, "serve is ready", func() bool {
 		if !s.running() {
 			in.t.Fatalf("serve ended with status %d: %s", s.cmd.ProcessState.ExitCode(), s.stderr)
