@@ -59,6 +59,7 @@ func settingsFor(dsn string, answerWait time.Duration) (*mysql.Config, error) {
 	c.Params["time_zone"] = "'+00:00'"
 	c.Params["sql_mode"] = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO,NO_ZERO_DATE,NO_ZERO_IN_DATE'"
 	c.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(LockWait / time.Second))
+	c.Params["lock_wait_timeout"] = strconv.Itoa(int(TableWait / time.Second))
 	if err := c.Apply(mysql.TimeTruncate(time.Millisecond), mysql.Charset("utf8mb4", "utf8mb4_bin")); err != nil {
 		return nil, fmt.Errorf("database settings: %w", err)
 	}

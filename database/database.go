@@ -24,6 +24,9 @@ import (
 const (
 	// LockWait is how long a statement waits for a row lock before it fails with 1205.
 	LockWait = 2 * time.Second
+	// TableWait is how long it waits for a table that another session alters or, for a migration, still reads. Every later
+	// statement on that table waits behind a migration that waits, for as long as the server's default of a day.
+	TableWait = 10 * time.Second
 
 	defaultAnswerWait = 30 * time.Second
 

@@ -36,6 +36,7 @@ func checkSettings(t *testing.T, conn *sql.Conn) {
 	for _, want := range []struct{ query, value string }{
 		{"SELECT @@session.time_zone", "+00:00"},
 		{"SELECT @@session.innodb_lock_wait_timeout", "2"},
+		{"SELECT @@session.lock_wait_timeout", "10"},
 		{"SELECT @@session.character_set_client", "utf8mb4"},
 		{"SELECT @@session.collation_connection", "utf8mb4_bin"},
 		{"SELECT FIND_IN_SET('STRICT_ALL_TABLES', @@session.sql_mode) > 0", "1"},

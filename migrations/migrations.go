@@ -43,6 +43,9 @@ func Up(ctx context.Context, db *database.DB) ([]int64, error) {
 		return nil, err
 	}
 	results, err := p.Up(ctx)
+	if database.IsLockWait(err) {
+		return versions(results), fmt.Errorf("migrate up: a table is in use for long, by a dump, an audit or a report: end that, then run it again: %w", err)
+	}
 	if err != nil {
 		return versions(results), fmt.Errorf("migrate up (run it again once mended, applied steps stay): %w", err)
 	}
