@@ -42,9 +42,14 @@ func Up(ctx context.Context, db *database.DB) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
+	// goose looks for work before it takes the lock, and stumbles there over a version table that another process is just
+	// making; a status makes it under the lock.
+	if _, err := p.Status(ctx); err != nil {
+		return nil, fmt.Errorf("migrate up: read its status: %w", err)
+	}
 	results, err := p.Up(ctx)
 	if database.IsLockWait(err) {
-		return versions(results), fmt.Errorf("migrate up: a table is in use for long, by a dump, an audit or a report: end that, then run it again: %w", err)
+		return versions(results), fmt.Errorf("migrate up: a table is in use, by a dump, an audit or a report: end that, then run it again: %w", err)
 	}
 	if err != nil {
 		return versions(results), fmt.Errorf("migrate up (run it again once mended, applied steps stay): %w", err)
