@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 
+	"doortab/auditlog"
 	"doortab/fleet"
 	"doortab/inventory"
 )
@@ -49,8 +50,15 @@ func (s *Server) createRestock(c change, in *restockInput) (*restockAnswer, erro
 		seen[line.ProductID] = true
 		lines[i] = inventory.RestockLine(line)
 	}
+	id := uuid.NewString()
 	movements, err := inventory.AddRestock(c.tx, c.attempt, inventory.RestockRequest{
-		DeviceID: in.DeviceID, RestockID: uuid.NewString(), Note: in.Body.Note, Actor: c.by.TokenID, Lines: lines,
+		DeviceID: in.DeviceID, RestockID: id, Note: in.Body.Note, Actor: c.by.TokenID, Lines: lines,
+	}, c.now)
+	if err != nil {
+		return nil, err
+	}
+	err = auditlog.Write(c.tx, auditlog.Entry{
+		Action: "restock.create", Target: fmt.Sprintf("cabinet %d restock %s", in.DeviceID, id), After: in.Body,
 	}, c.now)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 	"github.com/labstack/echo/v4"
+
+	"doortab/auditlog"
 )
 
 const maxBody = 256 << 10 // bytes of a request
@@ -54,7 +56,7 @@ func route[I, O any](s *Server, least Role, op huma.Operation, handler func(cont
 	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable)
 	s.note(registered{op.Method, op.Path, to})
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
-		out, err := handler(ctx, in)
+		out, err := handler(auditlog.WithActor(ctx, "token:"+principalOf(ctx).TokenID), in)
 		if err != nil {
 			return nil, s.problem(ctx, err)
 		}

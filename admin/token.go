@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"doortab/auditlog"
 	"doortab/database"
 )
 
@@ -65,8 +66,12 @@ func CreateToken(ctx context.Context, db *database.DB, name string, role Role) (
 	attempts := 0
 	err = db.InTxCounted(ctx, func(tx *gorm.DB, attempt int) error {
 		attempts = attempt
-		return database.Insert(tx, "api_tokens", []string{"token_id", "name", "role", "token_hash", "created_at"},
+		err := database.Insert(tx, "api_tokens", []string{"token_id", "name", "role", "token_hash", "created_at"},
 			[][]any{{t.ID, t.Name, t.Role, hash[:], t.CreatedAt}}, "")
+		if err != nil {
+			return err
+		}
+		return auditlog.Write(tx, auditlog.Entry{Action: "token.create", Target: "token " + t.ID, After: viewToken(t)}, t.CreatedAt)
 	})
 	if err != nil && (attempts == 1 || !database.IsDuplicate(err)) { // a later duplicate is our own, its COMMIT's answer lost
 		return Token{}, fmt.Errorf("create token: %w", err)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -9,6 +10,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+
+	"doortab/auditlog"
+	"doortab/database"
 )
 
 // TokenView is a token without its secret.
@@ -60,6 +64,8 @@ func (s *Server) tokenRoutes() {
 	}, s.deleteToken)
 }
 
+const tokenSelect = "SELECT token_id AS id, name, role, created_at FROM api_tokens"
+
 // listTokens walks the primary key: a token's id starts with its time (UUID version 7, RFC 9562).
 func (s *Server) listTokens(ctx context.Context, in *PageInput) (*pageOutput[TokenView], error) {
 	return readPage(*in, func(after *tokenPlace, limit int) ([]Token, error) {
@@ -68,8 +74,7 @@ func (s *Server) listTokens(ctx context.Context, in *PageInput) (*pageOutput[Tok
 			before = after.ID
 		}
 		var list []Token
-		err := s.db.Read(ctx).Raw(`SELECT token_id AS id, name, role, created_at FROM api_tokens
-			WHERE token_id < ? ORDER BY token_id DESC LIMIT ?`, before, limit).Scan(&list).Error
+		err := s.db.Read(ctx).Raw(tokenSelect+" WHERE token_id < ? ORDER BY token_id DESC LIMIT ?", before, limit).Scan(&list).Error
 		if err != nil {
 			return nil, fmt.Errorf("list tokens: %w", err)
 		}
@@ -89,15 +94,36 @@ func (s *Server) deleteToken(ctx context.Context, in *tokenPath) (*struct{}, err
 		return nil, errTokenGone
 	}
 	err := s.db.InTxCounted(ctx, func(tx *gorm.DB, attempt int) error {
-		result := tx.Exec("DELETE FROM api_tokens WHERE token_id = ?", in.ID)
-		if result.Error == nil && result.RowsAffected == 0 && attempt == 1 { // later it may be our own doing
-			return errTokenGone
+		before, err := oneToken(tx, in.ID)
+		if errors.Is(err, errTokenGone) && attempt > 1 { // it may be our own doing
+			return nil
 		}
-		return result.Error
+		if err != nil {
+			return err
+		}
+		if err := tx.Exec("DELETE FROM api_tokens WHERE token_id = ?", in.ID).Error; err != nil {
+			return err
+		}
+		return auditlog.Write(tx, auditlog.Entry{
+			Action: "token.delete", Target: "token " + in.ID, Before: viewToken(before),
+		}, database.Now())
 	})
 	s.tokens.forget(in.ID)
 	if err != nil {
 		return nil, fmt.Errorf("delete token: %w", err)
 	}
 	return nil, nil
+}
+
+// oneToken reads a token that is about to be deleted.
+func oneToken(tx *gorm.DB, id string) (Token, error) {
+	var list []Token
+	err := tx.Raw(tokenSelect+" WHERE token_id = ? FOR UPDATE", id).Scan(&list).Error
+	if err != nil {
+		return Token{}, fmt.Errorf("read token: %w", err)
+	}
+	if len(list) == 0 {
+		return Token{}, errTokenGone
+	}
+	return list[0], nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -38,21 +39,48 @@ func Actor(ctx context.Context) string {
 
 // Write adds a line, in the name of who acts under the transaction's context.
 func Write(tx *gorm.DB, e Entry, now time.Time) error {
-	before, err := encode(e.Before)
-	if err != nil {
-		return fmt.Errorf("audit log of %s: %w", e.Target, err)
+	return WriteAll(tx, []Entry{e}, now)
+}
+
+const rowsAtOnce = 500
+
+var columns = []string{"entry_id", "actor", "action", "target", "before_change", "after_change", "created_at"}
+
+// WriteAll is [Write] for a change of many things at once, a line for each.
+func WriteAll(tx *gorm.DB, entries []Entry, now time.Time) error {
+	actor, minted := Actor(tx.Statement.Context), make(map[int64]bool, len(entries))
+	for some := range slices.Chunk(entries, rowsAtOnce) {
+		rows := make([][]any, len(some))
+		for i, e := range some {
+			before, err := encode(e.Before)
+			if err != nil {
+				return fmt.Errorf("audit log of %s: %w", e.Target, err)
+			}
+			after, err := encode(e.After)
+			if err != nil {
+				return fmt.Errorf("audit log of %s: %w", e.Target, err)
+			}
+			rows[i] = []any{newID(now, minted), actor, e.Action, e.Target, before, after, now}
+		}
+		err := database.Insert(tx, "audit_log", columns, rows, "")
+		if database.IsDuplicate(err) {
+			return fmt.Errorf("audit log of %s: %w", some[0].Target, database.ErrConflict)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	after, err := encode(e.After)
-	if err != nil {
-		return fmt.Errorf("audit log of %s: %w", e.Target, err)
+	return nil
+}
+
+// newID mints an id that none of minted is: among some thousands of one millisecond two are often equal.
+func newID(now time.Time, minted map[int64]bool) int64 {
+	id := database.NewID(now)
+	for minted[id] {
+		id = database.NewID(now)
 	}
-	err = database.Insert(tx, "audit_log",
-		[]string{"entry_id", "actor", "action", "target", "before_change", "after_change", "created_at"},
-		[][]any{{database.NewID(now), Actor(tx.Statement.Context), e.Action, e.Target, before, after, now}}, "")
-	if database.IsDuplicate(err) {
-		return fmt.Errorf("audit log of %s: %w", e.Target, database.ErrConflict)
-	}
-	return err
+	minted[id] = true
+	return id
 }
 
 func encode(value any) (any, error) {

@@ -11,6 +11,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"doortab/auditlog"
 	"doortab/cabinet"
 	"doortab/database"
 )
@@ -56,8 +57,12 @@ func (r *Registry) Register(ctx context.Context, c Cabinet) (Cabinet, error) {
 	attempts := 0
 	err := r.db.InTxCounted(ctx, func(tx *gorm.DB, attempt int) error {
 		attempts = attempt
-		return database.Insert(tx, "cabinets", []string{"device_id", "name", "site", "created_at", "updated_at"},
+		err := database.Insert(tx, "cabinets", []string{"device_id", "name", "site", "created_at", "updated_at"},
 			[][]any{{c.DeviceID, c.Name, c.Site, c.CreatedAt, c.CreatedAt}}, "")
+		if err != nil {
+			return err
+		}
+		return auditlog.Write(tx, auditlog.Entry{Action: "cabinet.create", Target: target(c.DeviceID), After: c.settings()}, c.CreatedAt)
 	})
 	switch {
 	case err == nil:
@@ -103,19 +108,42 @@ func (r *Registry) Patch(ctx context.Context, deviceID int64, change func(*Cabin
 		if err != nil {
 			return err
 		}
+		before := c.settings()
 		change(&c)
 		if err := c.validate(); err != nil {
 			return err
 		}
 		patched = c
-		return tx.Exec("UPDATE cabinets SET name = ?, site = ?, locked = ?, updated_at = ? WHERE device_id = ?",
-			c.Name, c.Site, c.Locked, database.Now(), deviceID).Error
+		if c.settings() == before {
+			return nil
+		}
+		now := database.Now()
+		err = tx.Exec("UPDATE cabinets SET name = ?, site = ?, locked = ?, updated_at = ? WHERE device_id = ?",
+			c.Name, c.Site, c.Locked, now, deviceID).Error
+		if err != nil {
+			return err
+		}
+		return auditlog.Write(tx, auditlog.Entry{
+			Action: "cabinet.patch", Target: target(deviceID), Before: before, After: c.settings(),
+		}, now)
 	})
 	if err != nil {
 		return Cabinet{}, fmt.Errorf("patch cabinet: %w", err)
 	}
 	return patched, nil
 }
+
+// settings is what people decide about a cabinet, as the audit log keeps it.
+type settings struct {
+	DeviceID int64  `json:"deviceId"`
+	Name     string `json:"name"`
+	Site     string `json:"site"`
+	Locked   bool   `json:"locked"`
+}
+
+func (c Cabinet) settings() settings { return settings{c.DeviceID, c.Name, c.Site, c.Locked} }
+
+func target(deviceID int64) string { return fmt.Sprintf("cabinet %d", deviceID) }
 
 func one(tx *gorm.DB, deviceID int64, suffix string) (Cabinet, error) {
 	var list []Cabinet

@@ -13,6 +13,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"doortab/auditlog"
 	"doortab/database"
 )
 
@@ -26,8 +27,14 @@ func (r *Registry) RotateSecret(ctx context.Context, deviceID int64) (secret str
 			return err
 		}
 		now := database.Now()
-		return tx.Exec("UPDATE cabinets SET secret_hash = ?, mosquitto_hash = ?, secret_changed_at = ?, updated_at = ? WHERE device_id = ?",
-			hash[:], mosquitto, now, now, deviceID).Error
+		result := tx.Exec(`UPDATE cabinets SET secret_hash = ?, mosquitto_hash = ?, secret_changed_at = ?, updated_at = ?
+			WHERE device_id = ? AND (secret_hash IS NULL OR secret_hash <> ?)`, hash[:], mosquitto, now, now, deviceID, hash[:])
+		if result.Error != nil || result.RowsAffected == 0 { // it has this one: the answer to our own COMMIT was lost
+			return result.Error
+		}
+		return auditlog.Write(tx, auditlog.Entry{
+			Action: "credentials.create", Target: target(deviceID), After: map[string]string{"username": fmt.Sprint(deviceID)},
+		}, now)
 	})
 	if err != nil {
 		return "", fmt.Errorf("rotate secret: %w", err)

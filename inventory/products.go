@@ -10,6 +10,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"doortab/auditlog"
 	"doortab/database"
 )
 
@@ -32,17 +33,32 @@ const (
 	assignBelow = 1 << 40
 )
 
-// Product is one article of the catalogue.
+// Product is one article of the catalogue. As JSON it is what the audit log keeps.
 type Product struct {
-	ProductID            int64
-	SKU                  string // 1 to 64 characters, unique
-	Name                 string // 1 to 200 characters of any script
-	GTIN                 string // 8, 12, 13 or 14 digits as given, unique as a GTIN-14; "" for none
-	PriceMinor           int64  // 0 to 10^12
-	UnitWeightGrams      *int64 // 1 to 10^6; nil: not weighed
-	WeightToleranceGrams *int64 // 0 to 10^6; nil: the default
-	CreatedAt            time.Time
+	ProductID            int64     `json:"productId"`
+	SKU                  string    `json:"sku"`                  // 1 to 64 characters, unique
+	Name                 string    `json:"name"`                 // 1 to 200 characters of any script
+	GTIN                 string    `json:"gtin,omitempty"`       // 8, 12, 13 or 14 digits as given, unique as a GTIN-14; "" for none
+	PriceMinor           int64     `json:"priceMinor"`           // 0 to 10^12
+	UnitWeightGrams      *int64    `json:"unitWeightGrams"`      // 1 to 10^6; nil: not weighed
+	WeightToleranceGrams *int64    `json:"weightToleranceGrams"` // 0 to 10^6; nil: the default
+	CreatedAt            time.Time `json:"-"`
 }
+
+// same tells whether nothing that a caller may change differs.
+func (p Product) same(q Product) bool {
+	return p.SKU == q.SKU && p.Name == q.Name && p.GTIN == q.GTIN && p.PriceMinor == q.PriceMinor &&
+		equal(p.UnitWeightGrams, q.UnitWeightGrams) && equal(p.WeightToleranceGrams, q.WeightToleranceGrams)
+}
+
+func equal(a, b *int64) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+func (p Product) target() string { return fmt.Sprintf("product %d", p.ProductID) }
 
 // Catalogue is the table of products and their price history. It is safe for concurrent use.
 type Catalogue struct{ db *database.DB }
@@ -107,7 +123,10 @@ func insertProduct(tx *gorm.DB, p Product, assigned bool) error {
 	if err != nil {
 		return duplicateProduct(err, assigned)
 	}
-	return insertPrice(tx, p.ProductID, p.PriceMinor, p.CreatedAt)
+	if err := insertPrice(tx, p.ProductID, p.PriceMinor, p.CreatedAt); err != nil {
+		return err
+	}
+	return auditlog.Write(tx, auditlog.Entry{Action: "product.create", Target: p.target(), After: p}, p.CreatedAt)
 }
 
 // duplicateProduct tells which of the three unique keys is taken, by the key's name in the server's text. A number that
@@ -177,7 +196,10 @@ func (c *Catalogue) Patch(ctx context.Context, productID int64, change func(*Pro
 			return err
 		}
 		patched = p
-		return updateProduct(tx, p, before.PriceMinor)
+		if p.same(before) {
+			return nil
+		}
+		return updateProduct(tx, before, p)
 	})
 	if err != nil {
 		return Product{}, fmt.Errorf("patch product: %w", err)
@@ -185,16 +207,20 @@ func (c *Catalogue) Patch(ctx context.Context, productID int64, change func(*Pro
 	return patched, nil
 }
 
-func updateProduct(tx *gorm.DB, p Product, oldPrice int64) error {
+func updateProduct(tx *gorm.DB, before, p Product) error {
 	now := database.Now()
-	err := tx.Exec(`UPDATE products SET sku = ?, gtin = ?, gtin14 = ?, name = ?, price_minor = ?, unit_weight_g = ?,
+	err := auditlog.Write(tx, auditlog.Entry{Action: "product.patch", Target: p.target(), Before: before, After: p}, now)
+	if err != nil {
+		return err
+	}
+	err = tx.Exec(`UPDATE products SET sku = ?, gtin = ?, gtin14 = ?, name = ?, price_minor = ?, unit_weight_g = ?,
 		weight_tolerance_g = ?, updated_at = ? WHERE product_id = ?`,
 		p.SKU, orNull(p.GTIN), orNull(gtin14(p.GTIN)), p.Name, p.PriceMinor, p.UnitWeightGrams, p.WeightToleranceGrams,
 		now, p.ProductID).Error
 	if err != nil {
 		return duplicateProduct(fmt.Errorf("update product %d: %w", p.ProductID, err), false)
 	}
-	if p.PriceMinor == oldPrice {
+	if p.PriceMinor == before.PriceMinor {
 		return nil
 	}
 	var last time.Time

@@ -10,6 +10,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"doortab/auditlog"
 	"doortab/cabinet"
 	"doortab/database"
 )
@@ -141,7 +142,8 @@ func (s *Service) RetryDeadLetter(ctx context.Context, id int64) (Answer, error)
 	case it.letter != nil:
 		return it.answer, fmt.Errorf("retry dead letter %d: %w: %s", id, ErrStillDead, it.letter.detail)
 	}
-	if err := s.DiscardDeadLetter(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
+	err = s.removeLetter(ctx, id, "dead_letter.retry", it.answer.Receipt)
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		return it.answer, err
 	}
 	return it.answer, nil
@@ -173,14 +175,39 @@ func (s *Service) readLetter(ctx context.Context, id int64) (Delivery, error) {
 
 // DiscardDeadLetter removes a message for good. It fails with [ErrNotFound].
 func (s *Service) DiscardDeadLetter(ctx context.Context, id int64) error {
-	return s.db.InTx(ctx, func(tx *gorm.DB) error {
-		result := tx.Exec("DELETE FROM dead_letters WHERE dead_letter_id = ?", id)
-		if result.Error != nil {
-			return fmt.Errorf("discard dead letter %d: %w", id, result.Error)
+	return s.removeLetter(ctx, id, "dead_letter.discard", nil)
+}
+
+// loggedLetter is what the audit log keeps of a letter: the payload may be large, and its digest says which it was.
+type loggedLetter struct {
+	Topic      string    `json:"topic"`
+	Reason     string    `json:"reason"`
+	Detail     string    `json:"detail"`
+	Size       int64     `json:"size"`
+	Digest     string    `json:"digest"`
+	Copies     int64     `json:"copies"`
+	ReceivedAt time.Time `json:"receivedAt"`
+}
+
+func (s *Service) removeLetter(ctx context.Context, id int64, action string, after any) error {
+	return s.db.InTxCounted(ctx, func(tx *gorm.DB, attempt int) error {
+		var found []loggedLetter
+		err := tx.Raw(`SELECT topic, reason, detail, size, LOWER(HEX(digest)) AS digest, copies, received_at
+			FROM dead_letters WHERE dead_letter_id = ? FOR UPDATE`, id).Scan(&found).Error
+		if err != nil {
+			return fmt.Errorf("read dead letter %d: %w", id, err)
 		}
-		if result.RowsAffected == 0 {
+		if len(found) == 0 {
+			if attempt > 1 { // it may be our own doing
+				return nil
+			}
 			return fmt.Errorf("dead letter %d: %w", id, ErrNotFound)
 		}
-		return nil
+		if err := tx.Exec("DELETE FROM dead_letters WHERE dead_letter_id = ?", id).Error; err != nil {
+			return fmt.Errorf("remove dead letter %d: %w", id, err)
+		}
+		return auditlog.Write(tx, auditlog.Entry{
+			Action: action, Target: "dead letter " + FormatID(id), Before: found[0], After: after,
+		}, database.Now())
 	})
 }

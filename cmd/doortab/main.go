@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"doortab/auditlog"
 )
 
 func main() {
@@ -48,7 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintf(stderr, "doortab: %v (try `doortab --help`)\n", err)
 		return 2
 	}
-	parsed.BindTo(ctx, (*context.Context)(nil))
+	parsed.BindTo(auditlog.WithActor(ctx, "command"), (*context.Context)(nil))
 	err = parsed.Run()
 	if err != nil && !errors.Is(err, errFound) {
 		_, _ = fmt.Fprintln(stderr, "doortab:", err)

@@ -49,7 +49,8 @@ CREATE TABLE IF NOT EXISTS cabinets (
   temperature_c DECIMAL(6,2) NULL,
   created_at DATETIME(3) NOT NULL,
   updated_at DATETIME(3) NOT NULL,
-  KEY cabinets_secret_changed (secret_changed_at)
+  KEY cabinets_secret_changed (secret_changed_at),
+  KEY cabinets_site (site, device_id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 -- Apart from cabinets, so that status changes and settlements never wait for each other.

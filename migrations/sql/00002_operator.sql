@@ -7,8 +7,8 @@ CREATE TABLE IF NOT EXISTS audit_log (
   actor VARCHAR(64) NOT NULL,
   action VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   target VARCHAR(128) NOT NULL,
-  before_change BLOB NULL,
-  after_change BLOB NULL,
+  before_change MEDIUMBLOB NULL,
+  after_change MEDIUMBLOB NULL,
   created_at DATETIME(3) NOT NULL,
   KEY audit_log_target (target, entry_id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
