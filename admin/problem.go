@@ -87,6 +87,7 @@ var outcomes = []struct {
 	{fleet.ErrInvalid, http.StatusUnprocessableEntity, ""},
 	{errBadCursor, http.StatusUnprocessableEntity, ""},
 	{errBadToken, http.StatusUnprocessableEntity, ""},
+	{errBadEPC, http.StatusUnprocessableEntity, ""},
 	{errRepeated, http.StatusUnprocessableEntity, ""},
 	{errNotReady, http.StatusServiceUnavailable, ""},
 }

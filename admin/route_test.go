@@ -41,6 +41,11 @@ var leastRoles = map[string]Role{
 	"GET /v1/tokens":                                Admin,
 	"POST /v1/tokens":                               Admin,
 	"DELETE /v1/tokens/{id}":                        Admin,
+	"GET /v1/cabinets/{deviceId}/planogram":         Viewer,
+	"PUT /v1/cabinets/{deviceId}/planogram":         Operator,
+	"PUT /v1/epcs/{epc}":                            Operator,
+	"DELETE /v1/epcs/{epc}":                         Operator,
+	"GET /v1/restock-list":                          Restocker,
 	"GET /metrics":                                  Viewer,
 	"POST /mqtt/auth":                               brokerSecret,
 	"POST /mqtt/acl":                                brokerSecret,
@@ -84,7 +89,7 @@ func TestEachRouteAdmitsItsRolesAlone(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	path := strings.NewReplacer("{productId}", "7", "{deviceId}", "7", "{closeEventId}", "x", "{id}", "7", "{orderId}", "7",
-		"{reviewId}", "7", "{sessionId}", "7")
+		"{reviewId}", "7", "{sessionId}", "7", "{epc}", "3036142C8C008F8000053244")
 	for name, least := range leastRoles {
 		method, pattern, _ := strings.Cut(name, " ")
 		for _, role := range []Role{"", Viewer, Restocker, Operator, Admin, App} {

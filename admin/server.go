@@ -91,7 +91,10 @@ func New(c Config) *Server {
 
 	s.productRoutes()
 	s.cabinetRoutes()
+	s.planogramRoutes()
+	s.epcRoutes()
 	s.stockRoutes()
+	s.restockListRoutes()
 	s.restockRoutes()
 	s.doorRoutes()
 	s.settlementRoutes()

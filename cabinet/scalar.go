@@ -79,19 +79,23 @@ func confidence(raw []byte) float64 {
 	return c
 }
 
-// epc reads an EPC in hex, of one to 31 words of 16 bits, and returns it in upper case.
+// epc reads an EPC as [ParseEPC] does.
 func epc(raw []byte) (string, bool) {
 	if raw[0] != '"' {
 		return "", false
 	}
-	hex := unquote(raw)
+	return ParseEPC(string(unquote(raw)))
+}
+
+// ParseEPC reads an EPC in hex of either case, of one to 31 words of 16 bits, and returns it in upper case.
+func ParseEPC(hex string) (string, bool) {
 	if len(hex) == 0 || len(hex) > MaxEPCHex || len(hex)%4 != 0 {
 		return "", false
 	}
-	for _, c := range hex {
+	for _, c := range []byte(hex) {
 		if (c < '0' || c > '9') && (c < 'A' || c > 'F') && (c < 'a' || c > 'f') {
 			return "", false
 		}
 	}
-	return strings.ToUpper(string(hex)), true
+	return strings.ToUpper(hex), true
 }

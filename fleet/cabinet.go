@@ -180,6 +180,13 @@ func Exists(tx *gorm.DB, deviceID int64) error {
 	return err
 }
 
+// Hold returns [ErrNotFound] where there is no such cabinet, and else keeps others from changing what belongs to it until
+// the transaction ends. Settlements go on.
+func Hold(tx *gorm.DB, deviceID int64) error {
+	_, err := one(tx, deviceID, " FOR UPDATE")
+	return err
+}
+
 // MayOpen returns [ErrNotFound], [ErrLocked] or [ErrOffline] where a cabinet must not be opened. It holds the row until the
 // transaction ends, so that nobody who has locked the cabinet sees it opened after.
 func MayOpen(tx *gorm.DB, deviceID int64) error {

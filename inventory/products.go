@@ -113,13 +113,19 @@ func nextProductID(tx *gorm.DB) (int64, error) {
 	return last + 1, nil
 }
 
-func insertProduct(tx *gorm.DB, p Product, assigned bool) error {
-	err := database.Insert(tx, "products", []string{
-		"product_id", "sku", "gtin", "gtin14", "name", "price_minor", "unit_weight_g", "weight_tolerance_g", "created_at", "updated_at",
-	}, [][]any{{
+var productColumns = []string{
+	"product_id", "sku", "gtin", "gtin14", "name", "price_minor", "unit_weight_g", "weight_tolerance_g", "created_at", "updated_at",
+}
+
+func productRow(p Product) []any {
+	return []any{
 		p.ProductID, p.SKU, orNull(p.GTIN), orNull(gtin14(p.GTIN)), p.Name, p.PriceMinor, p.UnitWeightGrams,
 		p.WeightToleranceGrams, p.CreatedAt, p.CreatedAt,
-	}}, "")
+	}
+}
+
+func insertProduct(tx *gorm.DB, p Product, assigned bool) error {
+	err := database.Insert(tx, "products", productColumns, [][]any{productRow(p)}, "")
 	if err != nil {
 		return duplicateProduct(err, assigned)
 	}
@@ -228,10 +234,16 @@ func updateProduct(tx *gorm.DB, before, p Product) error {
 	if err != nil {
 		return fmt.Errorf("read prices of product %d: %w", p.ProductID, err)
 	}
-	if !now.After(last) { // two changes in one millisecond, or a clock that went back: the later one still counts
-		now = last.Add(time.Millisecond)
+	return insertPrice(tx, p.ProductID, p.PriceMinor, after(now, last))
+}
+
+// after is now, or just after last: of two changes in one millisecond, or with a clock that went back, the later one still
+// counts.
+func after(now, last time.Time) time.Time {
+	if now.After(last) {
+		return now
 	}
-	return insertPrice(tx, p.ProductID, p.PriceMinor, now)
+	return last.Add(time.Millisecond)
 }
 
 func oneProduct(tx *gorm.DB, productID int64, suffix string) (Product, error) {

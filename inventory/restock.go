@@ -69,14 +69,29 @@ func checkProducts(tx *gorm.DB, keys []Key) error {
 	for i, key := range keys {
 		ids[i] = key.ProductID
 	}
-	var known []int64
-	if err := tx.Raw("SELECT product_id FROM products WHERE product_id IN ?", ids).Scan(&known).Error; err != nil {
-		return fmt.Errorf("read products: %w", err)
+	known, err := KnownProducts(tx, ids)
+	if err != nil {
+		return err
 	}
 	for _, id := range ids {
-		if !slices.Contains(known, id) {
+		if !known[id] {
 			return fmt.Errorf("product %d: %w", id, ErrUnknownProduct)
 		}
 	}
 	return nil
+}
+
+// KnownProducts tells which of ids the catalogue has.
+func KnownProducts(tx *gorm.DB, ids []int64) (map[int64]bool, error) {
+	known := make(map[int64]bool, len(ids))
+	for some := range slices.Chunk(slices.Compact(slices.Sorted(slices.Values(ids))), rowsAtOnce) {
+		var found []int64
+		if err := tx.Raw("SELECT product_id FROM products WHERE product_id IN ?", some).Scan(&found).Error; err != nil {
+			return nil, fmt.Errorf("read products: %w", err)
+		}
+		for _, id := range found {
+			known[id] = true
+		}
+	}
+	return known, nil
 }

@@ -19,6 +19,8 @@ type commandLine struct {
 	Token       tokenCommand       `cmd:"" help:"API tokens."`
 	Cabinet     cabinetCommand     `cmd:"" help:"Cabinets."`
 	Mosquitto   mosquittoCommand   `cmd:"" help:"Mosquitto as the broker."`
+	Import      importCommand      `cmd:"" help:"Read products or planograms from CSV."`
+	Export      exportCommand      `cmd:"" help:"Write products or planograms as CSV."`
 	DeadLetters deadLettersCommand `cmd:"" name:"dead-letters" help:"Messages that could not be settled and wait for somebody."`
 }
 
