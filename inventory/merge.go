@@ -65,7 +65,7 @@ type merge struct {
 	byID    map[int64]*merging
 	bySKU   map[string]*merging // as they were
 	all     []*merging
-	lastID  int64 // of those that are assigned
+	lastID  int64 // the highest of those that are assigned
 	refused Refused
 }
 
@@ -79,8 +79,7 @@ type merging struct {
 // openMerge lets merges and assigned numbers go one at a time, and holds every product: what is unique can then be judged
 // in memory.
 func openMerge(tx *gorm.DB) (*merge, error) {
-	next, err := nextProductID(tx)
-	if err != nil {
+	if _, err := nextProductID(tx); err != nil {
 		return nil, err
 	}
 	var list []Product
@@ -89,7 +88,7 @@ func openMerge(tx *gorm.DB) (*merge, error) {
 	}
 	m := &merge{
 		now: database.Now(), byID: make(map[int64]*merging, len(list)), bySKU: make(map[string]*merging, len(list)),
-		lastID: next - 1, refused: Refused{},
+		refused: Refused{},
 	}
 	for _, p := range list {
 		entry := &merging{Product: p, before: p, draft: -1}
@@ -106,8 +105,14 @@ func (m *merge) apply(drafts []Draft) {
 		}
 	}
 	for _, entry := range m.all {
+		if entry.ProductID < assignBelow {
+			m.lastID = max(m.lastID, entry.ProductID)
+		}
+	}
+	for _, entry := range m.all {
 		if entry.ProductID == 0 {
-			m.assign(entry)
+			m.lastID++
+			entry.ProductID = m.lastID
 		}
 	}
 	m.unique("sku", func(p Product) string { return p.SKU })
@@ -134,14 +139,6 @@ func (m *merge) draft(i int, d Draft) error {
 		return err
 	}
 	return entry.validate(entry.ProductID != 0)
-}
-
-// assign gives a new product the next number that nobody chose.
-func (m *merge) assign(entry *merging) {
-	for m.lastID++; m.byID[m.lastID] != nil; m.lastID++ {
-	}
-	entry.ProductID = m.lastID
-	m.byID[m.lastID] = entry
 }
 
 // unique refuses the later of two products with one key, where a draft made it so.

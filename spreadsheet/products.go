@@ -36,21 +36,19 @@ func ReadProducts(ctx context.Context, db *database.DB, from io.Reader) (invento
 	if err != nil {
 		return inventory.Merged{}, err
 	}
-	drafts, lines := make([]inventory.Draft, 0, len(rows)), make([]int, 0, len(rows))
-	for _, r := range rows {
-		draft, err := r.product()
-		if err != nil {
-			problems.add(r.line, err)
-			continue
-		}
-		drafts, lines = append(drafts, draft), append(lines, r.line)
-	}
 	if err := problems.orNil(); err != nil {
 		return inventory.Merged{}, err
 	}
+	drafts := make([]inventory.Draft, len(rows))
+	for i, r := range rows {
+		if drafts[i], err = r.product(); err != nil { // told together with what the catalogue finds wrong
+			unreadable := err
+			drafts[i].Change = func(*inventory.Product, bool) error { return unreadable }
+		}
+	}
 	merged, err := inventory.NewCatalogue(db).Merge(ctx, drafts)
 	for i, wrong := range inventory.RefusedIn(err) {
-		problems.add(lines[i], wrong)
+		problems.add(rows[i].line, wrong)
 	}
 	if wrong := problems.orNil(); wrong != nil {
 		err = wrong
