@@ -40,7 +40,8 @@ func TestAPlanogramIsReplacedWhole(t *testing.T) {
 		Lanes string
 		Actor string
 	}
-	if err := h.db.Read(t.Context()).Raw("SELECT lanes, actor FROM planogram_history WHERE device_id = 7 ORDER BY changed_at").Scan(&history).Error; err != nil {
+	err := h.db.Read(t.Context()).Raw("SELECT lanes, actor FROM planogram_history WHERE device_id = 7 ORDER BY changed_at").Scan(&history).Error
+	if err != nil {
 		t.Fatal(err)
 	}
 	if len(history) != 2 || !strings.HasPrefix(history[1].Actor, "token:") || strings.Count(history[1].Lanes, `"lane":`) != 3 {
@@ -61,24 +62,27 @@ func TestAPlanogramOutOfRangeIsRefused(t *testing.T) {
 	one := func(lane, product, capacity, par string) string {
 		return fmt.Sprintf(`{"lanes":[{"lane":%s,"productId":%s,"capacity":%s,"parLevel":%s}]}`, lane, product, capacity, par)
 	}
+	lanes := func(n int) string {
+		return strings.TrimSuffix(strings.Repeat(`{"lane":1,"productId":7,"capacity":1,"parLevel":1},`, n), ",")
+	}
 	h.expect(200, h.planogram(one("1", "7", "5", "2")))
 	for name, c := range map[string]struct{ body, kind string }{
-		"lane 0":           {one("0", "7", "5", "2"), "invalid"},
-		"lane 2^31":        {one("2147483648", "7", "5", "2"), "invalid"},
-		"lane 1.5":         {one("1.5", "7", "5", "2"), "invalid"},
-		"capacity -1":      {one("1", "7", "-1", "-1"), "invalid"},
-		"capacity 100001":  {one("1", "7", "100001", "1"), "invalid"},
-		"par -1":           {one("1", "7", "5", "-1"), "invalid"},
-		"par above":        {one("1", "7", "5", "6"), "invalid"},
-		"unknown product":  {one("1", "9", "5", "2"), "unknown-product"},
-		"product as text":  {one("1", `"7"`, "5", "2"), "invalid"},
-		"a lane twice":     {`{"lanes":[` + strings.Repeat(`{"lane":1,"productId":7,"capacity":1,"parLevel":1},`, 1) + one("1", "7", "5", "2")[10:], "invalid"},
-		"no lanes":         {`{}`, "invalid"},
-		"null lanes":       {`{"lanes":null}`, "invalid"},
-		"unknown member":   {`{"lanes":[],"x":1}`, "invalid"},
-		"no capacity":      {`{"lanes":[{"lane":1,"productId":7,"parLevel":1}]}`, "invalid"},
-		"1,001 lanes":      {`{"lanes":[` + strings.TrimSuffix(strings.Repeat(`{"lane":1,"productId":7,"capacity":1,"parLevel":1},`, 1001), ",") + `]}`, "invalid"},
-		"a lane that null": {`{"lanes":[null]}`, "invalid"},
+		"lane 0":          {one("0", "7", "5", "2"), "invalid"},
+		"lane 2^31":       {one("2147483648", "7", "5", "2"), "invalid"},
+		"lane 1.5":        {one("1.5", "7", "5", "2"), "invalid"},
+		"capacity -1":     {one("1", "7", "-1", "-1"), "invalid"},
+		"capacity 100001": {one("1", "7", "100001", "1"), "invalid"},
+		"par -1":          {one("1", "7", "5", "-1"), "invalid"},
+		"par above":       {one("1", "7", "5", "6"), "invalid"},
+		"unknown product": {one("1", "9", "5", "2"), "unknown-product"},
+		"product as text": {one("1", `"7"`, "5", "2"), "invalid"},
+		"a lane twice":    {`{"lanes":[` + lanes(2) + `]}`, "invalid"},
+		"no lanes":        {`{}`, "invalid"},
+		"null lanes":      {`{"lanes":null}`, "invalid"},
+		"unknown member":  {`{"lanes":[],"x":1}`, "invalid"},
+		"no capacity":     {`{"lanes":[{"lane":1,"productId":7,"parLevel":1}]}`, "invalid"},
+		"1,001 lanes":     {`{"lanes":[` + lanes(1001) + `]}`, "invalid"},
+		"a null lane":     {`{"lanes":[null]}`, "invalid"},
 	} {
 		r := h.planogram(c.body)
 		if r.status != 422 {

@@ -64,7 +64,7 @@ func (s *Server) tokenRoutes() {
 	}, s.deleteToken)
 }
 
-const tokenSelect = "SELECT token_id AS id, name, role, created_at FROM api_tokens"
+const shownColumns = "token_id AS id, name, role, created_at"
 
 // listTokens walks the primary key: a token's id starts with its time (UUID version 7, RFC 9562).
 func (s *Server) listTokens(ctx context.Context, in *PageInput) (*pageOutput[TokenView], error) {
@@ -74,7 +74,7 @@ func (s *Server) listTokens(ctx context.Context, in *PageInput) (*pageOutput[Tok
 			before = after.ID
 		}
 		var list []Token
-		err := s.db.Read(ctx).Raw(tokenSelect+" WHERE token_id < ? ORDER BY token_id DESC LIMIT ?", before, limit).Scan(&list).Error
+		err := s.db.Read(ctx).Raw("SELECT "+shownColumns+" FROM api_tokens WHERE token_id < ? ORDER BY token_id DESC LIMIT ?", before, limit).Scan(&list).Error
 		if err != nil {
 			return nil, fmt.Errorf("list tokens: %w", err)
 		}
@@ -118,7 +118,7 @@ func (s *Server) deleteToken(ctx context.Context, in *tokenPath) (*struct{}, err
 // oneToken reads a token that is about to be deleted.
 func oneToken(tx *gorm.DB, id string) (Token, error) {
 	var list []Token
-	err := tx.Raw(tokenSelect+" WHERE token_id = ? FOR UPDATE", id).Scan(&list).Error
+	err := tx.Raw("SELECT "+shownColumns+" FROM api_tokens WHERE token_id = ? FOR UPDATE", id).Scan(&list).Error
 	if err != nil {
 		return Token{}, fmt.Errorf("read token: %w", err)
 	}

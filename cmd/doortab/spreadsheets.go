@@ -30,7 +30,7 @@ func (f inputFile) read(do func(io.Reader) error) error {
 	if f.File == "-" {
 		return do(os.Stdin)
 	}
-	file, err := os.Open(f.File) //nolint:gosec // the file that the user names
+	file, err := os.Open(f.File)
 	if err != nil {
 		return err
 	}
