@@ -74,7 +74,8 @@ func (s *Server) listTokens(ctx context.Context, in *PageInput) (*pageOutput[Tok
 			before = after.ID
 		}
 		var list []Token
-		err := s.db.Read(ctx).Raw("SELECT "+shownColumns+" FROM api_tokens WHERE token_id < ? ORDER BY token_id DESC LIMIT ?", before, limit).Scan(&list).Error
+		err := s.db.Read(ctx).Raw("SELECT "+shownColumns+" FROM api_tokens WHERE token_id < ? ORDER BY token_id DESC LIMIT ?", before, limit).
+			Scan(&list).Error
 		if err != nil {
 			return nil, fmt.Errorf("list tokens: %w", err)
 		}
