@@ -95,6 +95,7 @@ func Run(ctx context.Context, db *database.DB) (Report, error) {
 		{"stock_movements of reviews", a.reviewMovements},
 		{"order_lines of reviews", a.reviewLines},
 		{"settlement_conflicts", a.conflicts},
+		{"door_sessions", a.doors},
 	} {
 		if err := step.read(ctx); err != nil {
 			return Report{}, fmt.Errorf("audit %s: %w", step.name, err)

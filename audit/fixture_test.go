@@ -70,7 +70,7 @@ func (b books) fill() {
 	b.t.Helper()
 	for _, table := range []string{
 		"device_stock", "stock_movements", "restocks", "settlements", "settlement_conflicts",
-		"orders", "order_lines", "reviews", "discrepancies",
+		"orders", "order_lines", "reviews", "discrepancies", "door_sessions",
 	} {
 		b.exec("DELETE FROM " + table)
 	}
@@ -111,6 +111,14 @@ func (b books) settlementsOf1001() {
 	b.settled(1001, "before-count", 103, "open", line(7, 1, 500))
 	b.settlement(1001, "nothing", "empty", 0)
 	b.settlement(1001, "staff", "restocked", 0)
+	b.doorSession("door-1", "closed", "short")
+	b.doorSession("door-2", "expired", nil)
+}
+
+func (b books) doorSession(id, state string, event any) {
+	b.exec(`INSERT INTO door_sessions (session_id, device_id, close_event_id, user_id, kind, app, state, settled_event_id, created_at,
+		expires_at) VALUES (?, 1001, ?, 42, 'sale', '', ?, ?, ?, ?)`, id, id, state, event, settledAt, settledAt)
+	b.exec("UPDATE settlements SET session_id = ? WHERE device_id = 1001 AND close_event_id = ?", id, event)
 }
 
 func (b books) reviewsOf1001() {

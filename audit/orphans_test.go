@@ -27,6 +27,20 @@ func TestNegativesAndOrphans(t *testing.T) {
 			},
 		},
 		{
+			name: "a closed door without its settlement",
+			sql:  []string{"UPDATE settlements SET session_id = NULL WHERE close_event_id = 'short'"},
+			want: []string{
+				"I4 door_sessions session=door-1: closed, but no settlement of device=1001 event=short is of it",
+			},
+		},
+		{
+			name: "an expired door with a settlement",
+			sql:  []string{"UPDATE door_sessions SET settled_event_id = 'nothing' WHERE session_id = 'door-2'"},
+			want: []string{
+				"I4 door_sessions session=door-2: not closed, but names event=nothing",
+			},
+		},
+		{
 			name: "a line without an order",
 			sql:  []string{"INSERT INTO order_lines VALUES (1001, 199, 1, 'settlement', 8, 1, 300, 300, '')"},
 			want: []string{

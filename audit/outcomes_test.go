@@ -143,6 +143,7 @@ func TestOutcomesAndTheirRows(t *testing.T) {
 			want: []string{
 				"I1 orders order=102: no settlement of device=1001 event=short",
 				"I4 stock_movements device=1001 product=8 version=3: no settlement of event=short",
+				"I4 door_sessions session=door-1: closed, but no settlement of device=1001 event=short is of it",
 			},
 		},
 		{

@@ -42,14 +42,17 @@ type entry struct {
 type books struct {
 	mu      sync.Mutex
 	events  map[eventKey]*entry
-	strange []string // receipts that no event explains
+	minted  map[eventKey]bool // by door sessions of this run
+	strange []string          // receipts that no event explains
 	counts  counts
 	last    time.Time
 }
 
 type counts struct{ published, settled, review, duplicates, receipts int64 }
 
-func newBooks() *books { return &books{events: make(map[eventKey]*entry)} }
+func newBooks() *books {
+	return &books{events: make(map[eventKey]*entry), minted: make(map[eventKey]bool)}
+}
 
 // open notes an event before it can be sent.
 func (b *books) open(e *entry) {
@@ -57,6 +60,19 @@ func (b *books) open(e *entry) {
 	defer b.mu.Unlock()
 	b.events[e.key] = e
 	b.counts.published++
+}
+
+// mint notes an id that Doortab gave to an event of this run.
+func (b *books) mint(key eventKey) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.minted[key] = true
+}
+
+func (b *books) isMinted(key eventKey) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.minted[key]
 }
 
 // note reads a receipt and says which event it answers. conflict is true where it answers another content under its id.

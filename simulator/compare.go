@@ -231,7 +231,7 @@ func (s *Simulator) result(f findings) Result {
 	r := Result{
 		Published: c.published, Settled: c.settled, Review: c.review, Duplicates: c.duplicates,
 		Lost: f.lost, Doubled: f.doubled, Drift: f.drift,
-		Restocks: s.staff.restocks.Load(), Faults: s.faults.all(), Differences: f.sentences,
+		Restocks: s.staff.restocks.Load(), Sessions: s.sessions.Load(), Faults: s.faults.all(), Differences: f.sentences,
 	}
 	for _, d := range s.fleet {
 		r.Resends += d.resends()

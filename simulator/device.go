@@ -46,6 +46,9 @@ type device struct {
 	events int64 // of this run
 	outbox outbox
 	wake   chan struct{}
+	link   *link // nil while there is none
+
+	unlocks chan string // sessions
 
 	handing sync.WaitGroup
 }
@@ -54,6 +57,7 @@ func newDevice(s *surroundings, id int64) *device {
 	return &device{
 		surroundings: s, id: id, shelf: newShelf(), opening: make(map[int64]int64),
 		outbox: outbox{first: s.first, last: s.last}, wake: make(chan struct{}, 1),
+		unlocks: make(chan string, 8),
 	}
 }
 
@@ -149,7 +153,9 @@ func (d *device) main() linkConfig {
 	return linkConfig{
 		clientID: d.name(), user: d.name(), secret: d.secret,
 		statusTopic: cabinet.StatusTopic(d.id), offline: d.status(false),
-		receiptsTopic: cabinet.ReceiptsTopic(d.id), onReceipt: d.onReceipt,
+		hears: map[string]func([]byte){
+			cabinet.ReceiptsTopic(d.id): d.onReceipt, cabinet.UnlockTopic(d.id): d.onUnlock,
+		},
 	}
 }
 
@@ -166,6 +172,8 @@ func (d *device) status(online bool) []byte {
 // serve sends what is due until the connection is lost or ctx ends.
 func (d *device) serve(ctx context.Context, l *link) {
 	defer l.close()
+	d.use(l)
+	defer d.use(nil)
 	l.publish(cabinet.StatusTopic(d.id), true, d.status(true))
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -187,6 +195,12 @@ func (d *device) serve(ctx context.Context, l *link) {
 		case <-timer.C:
 		}
 	}
+}
+
+func (d *device) use(l *link) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.link = l
 }
 
 func (d *device) sendDue(ctx context.Context, l *link) (next time.Time) {

@@ -3,6 +3,7 @@ package simulator
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ type listener struct {
 	mu     sync.Mutex
 	doors  []string
 	status []string
+	opened []string // what it says of unlocks
 }
 
 func listen(t *testing.T, url string, deviceID int64) *listener {
@@ -41,6 +43,7 @@ func listen(t *testing.T, url string, deviceID int64) *listener {
 		l.client.Connect,
 		func() paho.Token { return l.client.Subscribe(cabinet.DoorClosedTopic(deviceID), 1, keep(&l.doors)) },
 		func() paho.Token { return l.client.Subscribe(cabinet.StatusTopic(deviceID), 1, keep(&l.status)) },
+		func() paho.Token { return l.client.Subscribe(cabinet.DoorTopic(deviceID), 1, keep(&l.opened)) },
 	} {
 		if err := finished(ctx, token()); err != nil {
 			t.Fatal(err)
@@ -59,6 +62,15 @@ func (l *listener) heard(payload string) (n int) {
 		}
 	}
 	return n
+}
+
+func (l *listener) saidOf(sessionID string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.opened, func(p string) bool {
+		r, err := cabinet.DecodeDoorReport([]byte(p))
+		return err == nil && r == cabinet.DoorReport{SessionID: sessionID, State: cabinet.DoorOpened}
+	})
 }
 
 func (l *listener) lastStatus() string {

@@ -14,6 +14,7 @@ type report struct {
 	CloseEventID string       `json:"closeEventId"`
 	DeviceID     int64        `json:"deviceId"`
 	Kind         cabinet.Kind `json:"kind"`
+	SessionID    string       `json:"sessionId,omitempty"`
 	UserID       int64        `json:"userId,omitempty"`
 	Seq          int64        `json:"seq"`
 	BootID       string       `json:"bootId"`
@@ -51,7 +52,7 @@ func (r *report) expected() cabinet.Outcome {
 		return cabinet.Restocked
 	case len(r.Items) == 0:
 		return cabinet.Empty
-	case r.UserID == 0 || slices.ContainsFunc(r.Items, doubtful):
+	case r.UserID == 0 && r.SessionID == "" || slices.ContainsFunc(r.Items, doubtful):
 		return cabinet.Review
 	default:
 		return cabinet.Settled

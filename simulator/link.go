@@ -84,8 +84,7 @@ type linkConfig struct {
 	clientID, user, secret string
 	statusTopic            string // "" for a second connection, which leaves no last will
 	offline                []byte
-	receiptsTopic          string // "" to subscribe to nothing
-	onReceipt              func(payload []byte)
+	hears                  map[string]func(payload []byte) // by topic
 }
 
 // link is one MQTT connection of a cabinet. When it is lost it is used up.
@@ -104,8 +103,10 @@ func connect(ctx context.Context, to endpoint, c linkConfig, handing *sync.WaitG
 	defer cancel()
 	l.client = paho.NewClient(l.options(ctx, to, c))
 	err := finished(ctx, l.client.Connect())
-	if err == nil && c.receiptsTopic != "" {
-		err = finished(ctx, l.client.Subscribe(c.receiptsTopic, 1, func(_ paho.Client, m paho.Message) { c.onReceipt(m.Payload()) }))
+	for topic, hear := range c.hears {
+		if err == nil {
+			err = finished(ctx, l.client.Subscribe(topic, 1, func(_ paho.Client, m paho.Message) { hear(m.Payload()) }))
+		}
 	}
 	if err != nil {
 		l.close()

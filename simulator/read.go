@@ -111,8 +111,9 @@ func (s *Simulator) readSettlements(ctx context.Context, from start, t *theirs) 
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		for _, r := range page {
-			if strings.HasPrefix(r.CloseEventID, s.runID) {
-				t.settlements[eventKey{r.DeviceID, r.CloseEventID}] = r
+			key := eventKey{r.DeviceID, r.CloseEventID}
+			if strings.HasPrefix(r.CloseEventID, s.runID) || s.books.isMinted(key) {
+				t.settlements[key] = r
 			}
 		}
 		return true

@@ -24,6 +24,7 @@ type Result struct {
 	Drift int64
 
 	Restocks    int64           // deliveries that staff made while shoppers came
+	Sessions    int64           // doors that an app opened, by a door session
 	Resends     int64           // events sent again because no receipt had come
 	Faults      map[Fault]int64 // by kind, every kind of Kinds
 	Differences []string        // the first of them, one sentence each
@@ -54,7 +55,7 @@ func (r Result) WriteDetails(w io.Writer) error {
 			return err
 		}
 	}
-	if _, err := fmt.Fprintf(w, "resends %d restocks %d\n", r.Resends, r.Restocks); err != nil {
+	if _, err := fmt.Fprintf(w, "resends %d restocks %d door sessions %d\n", r.Resends, r.Restocks, r.Sessions); err != nil {
 		return err
 	}
 	for _, d := range r.Differences {

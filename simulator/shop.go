@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"doortab/cabinet"
 )
 
@@ -15,6 +17,9 @@ func (s *Simulator) shop(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(s.config.Seed, streamDelivery)) //nolint:gosec // not a secret
 	// Who comes late, because the machine is busy, makes up for at most a second.
 	const late = time.Second
+	var apps errgroup.Group
+	apps.SetLimit(appsAtOnce)
+	defer func() { _ = apps.Wait() }() // they return nothing
 	for at := time.Now(); ; {
 		at = at.Add(crowd.gap(s.config.Rate))
 		if wait := time.Until(at); wait < -late {
@@ -24,24 +29,37 @@ func (s *Simulator) shop(ctx context.Context) {
 		}
 		d := s.fleet[crowd.cabinet(len(s.fleet))]
 		if d.waiting() < maxWaiting {
-			s.closeDoors(d, crowd, luck.next(s.faults.happened), rng)
+			s.come(ctx, d, crowd, luck.next(s.faults.happened), rng, &apps)
 		}
 	}
 }
 
+// come lets shoppers use the cabinet. An app opens for some that no fault befalls: the faults of its own, which are lost
+// unlocks and refused sessions, come by themselves.
+func (s *Simulator) come(ctx context.Context, d *device, crowd *shoppers, fault Fault, rng *rand.Rand, apps *errgroup.Group) {
+	v := crowd.next()
+	opens := func() error { s.visitByApp(ctx, d, v); return nil }
+	if fault == none && v.byApp && apps.TryGo(opens) {
+		return
+	}
+	s.closeDoors(d, v, crowd, fault, rng)
+}
+
 // closeDoors lets one shopper after the other use the cabinet, as many as the fault needs.
-func (s *Simulator) closeDoors(d *device, crowd *shoppers, fault Fault, rng *rand.Rand) {
+func (s *Simulator) closeDoors(d *device, v visit, crowd *shoppers, fault Fault, rng *rand.Rand) {
 	now := time.Now()
 	var reports []*report
 	var entries []*entry
-	for range visitsOf(fault, rng) {
-		v := crowd.next()
+	for n := range visitsOf(fault, rng) {
+		if n > 0 {
+			v = crowd.next()
+		}
 		taken := d.shelf.take(v.want)
 		r := d.report(cabinet.KindSale, v.took, now)
 		r.UserID = v.userID
 		r.fill(taken, v.doubtful)
 		reports = append(reports, r)
-		entries = append(entries, newEntry(r, taken))
+		entries = append(entries, newEntry(r, v.userID, taken))
 	}
 	list := deliver(fault, reports, now, rng)
 	for _, e := range entries {
@@ -50,6 +68,6 @@ func (s *Simulator) closeDoors(d *device, crowd *shoppers, fault Fault, rng *ran
 	d.post(list...)
 }
 
-func newEntry(r *report, taken []quantity) *entry {
-	return &entry{key: eventKey{r.DeviceID, r.CloseEventID}, userID: r.UserID, taken: taken, want: r.expected()}
+func newEntry(r *report, userID int64, taken []quantity) *entry {
+	return &entry{key: eventKey{r.DeviceID, r.CloseEventID}, userID: userID, taken: taken, want: r.expected()}
 }

@@ -36,6 +36,7 @@ func (s *shoppers) cabinet(n int) int { return s.rng.IntN(n) }
 // visit is what one shopper wants, and how well the cabinet saw it.
 type visit struct {
 	userID int64 // 0: the cabinet doesn't know who it was
+	byApp  bool  // opens by the operator's app, where that works
 	want   []quantity
 	// doubtful is what the camera thought it saw leave, with little confidence. It was wrong: those units stayed.
 	doubtful []quantity
@@ -43,7 +44,7 @@ type visit struct {
 }
 
 // next draws a visit: mostly one to four products; of a hundred, eight take nothing, three stay unknown, and of three the
-// camera isn't sure.
+// camera isn't sure. One in ten of those who are known opens by the app.
 func (s *shoppers) next() visit {
 	v := visit{userID: 1 + s.rng.Int64N(5000), took: 4*time.Second + time.Duration(s.rng.Int64N(int64(30*time.Second)))}
 	order, size := s.rng.Perm(len(s.products)), 1+s.rng.IntN(4)
@@ -61,5 +62,6 @@ func (s *shoppers) next() visit {
 			v.want = nil
 		}
 	}
+	v.byApp = v.userID != 0 && s.rng.IntN(10) == 0
 	return v
 }

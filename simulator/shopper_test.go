@@ -46,7 +46,7 @@ func TestShoppersRepeatWithTheSeed(t *testing.T) {
 func TestShoppersAreOfEverySort(t *testing.T) {
 	t.Parallel()
 	s := newShoppers(1, testProducts())
-	var empty, unknown, doubtful, mixed int
+	var empty, unknown, doubtful, mixed, byApp int
 	var time1 time.Duration
 	const visits = 5000
 	for range visits {
@@ -60,6 +60,12 @@ func TestShoppersAreOfEverySort(t *testing.T) {
 				t.Fatalf("one product is both sure and doubtful: %+v", v)
 			}
 		}
+		if v.byApp {
+			byApp++
+			if v.userID == 0 {
+				t.Fatalf("the app knows its user: %+v", v)
+			}
+		}
 		switch {
 		case len(v.doubtful) > 0 && len(v.want) > 0:
 			mixed++
@@ -71,7 +77,7 @@ func TestShoppersAreOfEverySort(t *testing.T) {
 			unknown++
 		}
 	}
-	for sort, n := range map[string]int{"empty": empty, "unknown": unknown, "doubtful": doubtful, "mixed": mixed} {
+	for sort, n := range map[string]int{"empty": empty, "unknown": unknown, "doubtful": doubtful, "mixed": mixed, "by app": byApp} {
 		if n == 0 || n > visits/8 {
 			t.Errorf("%s: %d of %d visits", sort, n, visits)
 		}

@@ -11,6 +11,7 @@ import (
 	randv2 "math/rand/v2"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -67,12 +68,14 @@ type Simulator struct {
 	config   Config
 	broker   endpoint
 	api      *client
-	runID    string // begins every closeEventId of this run, so that no other run's are mistaken for its own
+	runID    string // begins every closeEventId that this run makes, so that no other run's are mistaken for its own
 	products []product
 	fleet    []*device
 	books    *books
 	faults   *tally
 	staff    *staff
+	taps     atomic.Int64 // door sessions that shoppers asked for
+	sessions atomic.Int64 // and doors that these opened
 }
 
 // New checks the configuration. It connects to nothing.

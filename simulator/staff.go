@@ -105,7 +105,7 @@ func (s *staff) bringAgain(ctx context.Context, d *device, list []quantity, key 
 func (s *staff) closeDoor(d *device) {
 	now := time.Now()
 	r := d.report(cabinet.KindRestock, time.Minute, now)
-	s.books.open(newEntry(r, nil))
+	s.books.open(newEntry(r, 0, nil))
 	d.post(&message{id: r.CloseEventID, payload: r.payload(), dueAt: now})
 }
 
