@@ -32,6 +32,8 @@ type Check struct {
 	// "device_stock device=1001 product=7: stock 3, last balance 4".
 	Violations []string
 	Total      int64 // violations found, those that aren't listed included
+	Doubled    int64 // of them, second orders of an event
+	Lost       int64 // of them, movements of goods whose event has no settlement
 }
 
 func (c *Check) violated(format string, args ...any) {

@@ -71,6 +71,7 @@ func (a *auditor) checkOrder(o *order) {
 	case !o.named.Valid:
 		a.i1.violated("%s: the settlement of device=%d event=%s names no order", key, o.device, o.event)
 	case o.named.V != o.id:
+		a.i1.Doubled++
 		a.i1.violated("%s: the settlement of device=%d event=%s names order=%d", key, o.device, o.event, o.named.V)
 	}
 	if o.lines == 0 {

@@ -122,6 +122,7 @@ func (a *auditor) checkSale(m *movement) {
 	}
 	switch {
 	case !m.outcome.Valid:
+		a.i4.Lost++
 		a.i4.violated("%s: no settlement of event=%s", m.key(), m.ref)
 	case m.outcome.V == outcomeEmpty || m.outcome.V == outcomeRestocked:
 		a.i1.violated("settlements device=%d event=%s: outcome %s, but product %d was sold", m.device, m.ref, m.outcome.V, m.product)
