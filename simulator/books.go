@@ -36,6 +36,10 @@ type entry struct {
 
 	changed    bool // another content was sent under its id
 	conflicted bool // and answered as a conflict
+
+	// pending: the event, or the other content under its id, is still in an outbox, and Doortab was still busy answering when
+	// the drain ended. What is pending may be settled or not, at this moment or later.
+	pending bool
 }
 
 // books are the simulator's own: every event that was put in an outbox, and what was answered.

@@ -17,7 +17,7 @@ func twoEvents() (expected, *theirs) {
 				answered: true, outcome: cabinet.Settled, orderID: "77", charged: []quantity{{7, 2}, {8, 1}}},
 			{key: empty, userID: 6, want: cabinet.Empty, answered: true, outcome: cabinet.Empty},
 		},
-		stock: map[stockKey]int64{{1001, 7}: 3, {1001, 8}: 4, {1001, 9}: 0},
+		stock: map[stockKey]int64{{1001, 7}: 3, {1001, 8}: 4, {1001, 9}: 0}, more: map[stockKey]int64{},
 	}
 	got := &theirs{
 		settlements: map[eventKey]settlementRow{
@@ -103,6 +103,83 @@ func TestComparison(t *testing.T) {
 				t.Errorf("says %q, want %q in it", all, tt.says)
 			}
 		})
+	}
+}
+
+// What is still in an outbox may be settled, or not, or half read: none of that is a loss or a drift; what is too much still is.
+func TestComparisonOfPendingEvents(t *testing.T) {
+	t.Parallel()
+	sale := eventKey{1001, "run-1"}
+	unsettled := func(got *theirs) {
+		delete(got.settlements, sale)
+		delete(got.orders, sale)
+		delete(got.sold, sale)
+		got.stock[stockKey{1001, 7}], got.stock[stockKey{1001, 8}] = 5, 5
+	}
+	tests := map[string]struct {
+		plant                func(want *expected, got *theirs)
+		lost, doubled, drift int64
+	}{
+		"not settled":     {plant: func(_ *expected, got *theirs) { unsettled(got) }},
+		"settled already": {plant: func(*expected, *theirs) {}},
+		"settled between two reads": {plant: func(_ *expected, got *theirs) {
+			delete(got.settlements, sale)
+			got.stock[stockKey{1001, 7}] = 5
+		}},
+		"fewer booked than its goods explain": {func(_ *expected, got *theirs) { got.stock[stockKey{1001, 7}] = 2 }, 0, 0, 1},
+		"more booked than its goods explain":  {func(_ *expected, got *theirs) { got.stock[stockKey{1001, 7}] = 6 }, 0, 0, 1},
+		"two orders": {func(_ *expected, got *theirs) {
+			got.orders[sale] = append(got.orders[sale], orderRow{OrderID: "78"})
+		}, 0, 1, 0},
+		"a line short": {func(_ *expected, got *theirs) { got.orders[sale][0].Lines = []quantity{{7, 2}} }, 1, 0, 0},
+		"another one is lost": {func(_ *expected, got *theirs) {
+			unsettled(got)
+			delete(got.settlements, eventKey{1001, "run-2"})
+		}, 1, 0, 0},
+		"answered, its other content not yet": {func(w *expected, _ *theirs) {
+			w.entries[0].answered, w.entries[0].changed = true, true
+		}, 0, 0, 0},
+		"answered and lost, its other content waits": {func(w *expected, got *theirs) {
+			w.entries[0].answered, w.entries[0].changed = true, true
+			delete(got.settlements, sale)
+		}, 1, 0, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, got := twoEvents()
+			want.entries[0].answered, want.entries[0].pending = false, true
+			tt.plant(&want, got)
+			f := compare(want, got)
+			if f.lost != tt.lost || f.doubled != tt.doubled || f.drift != tt.drift || f.pending != 1 {
+				t.Errorf("lost %d doubled %d drift %d pending %d, want %d %d %d 1: %q",
+					f.lost, f.doubled, f.drift, f.pending, tt.lost, tt.doubled, tt.drift, f.sentences)
+			}
+		})
+	}
+}
+
+func TestADeliveryWithoutAnswerIsNoDrift(t *testing.T) {
+	t.Parallel()
+	want, got := twoEvents()
+	want.mayHave(1001, []quantity{{7, 10}})
+	got.stock[stockKey{1001, 7}] += 10
+	if f := compare(want, got); f.drift != 0 {
+		t.Errorf("drift %d: %q", f.drift, f.sentences)
+	}
+}
+
+func TestPendingEventsAreToldBeforeTheLastLine(t *testing.T) {
+	t.Parallel()
+	r := Result{Published: 9, Settled: 7, Pending: 2}
+	var b strings.Builder
+	if err := r.WriteVerdict(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := "2 events still unanswered in outboxes: not lost, but not settled in time\n" +
+		"published 9 settled 7 duplicates 0 review 0 lost 0 doubled 0 drift 0\n"
+	if b.String() != want || r.Clean() {
+		t.Errorf("it says %q, clean %t; want %q and not clean", b.String(), r.Clean(), want)
 	}
 }
 

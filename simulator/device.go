@@ -16,8 +16,11 @@ import (
 const (
 	firstReconnect = 100 * time.Millisecond
 	lastReconnect  = 5 * time.Second
-	// maxWaiting is how many events an outbox holds; a cabinet whose outbox is full opens no door.
-	maxWaiting = 500
+	// maxWaiting is how many events of a cabinet may be unanswered; with more it opens no door, so that a fleet's load is
+	// bounded by its size whatever Doortab can do.
+	maxWaiting = 32
+	// doorGap is the least time between two events of a cabinet: it has one door.
+	doorGap = 100 * time.Millisecond
 	// maxDials is how many cabinets connect at one moment.
 	maxDials = 32
 )
@@ -42,8 +45,9 @@ type device struct {
 	opening map[int64]int64 // version of each stock row when the run began
 
 	mu     sync.Mutex
-	seq    int64 // of the last event
-	events int64 // of this run
+	seq    int64     // of the last event
+	events int64     // of this run
+	inUse  time.Time // until then somebody is at the door
 	outbox outbox
 	wake   chan struct{}
 	link   *link // nil while there is none
@@ -67,11 +71,33 @@ func (d *device) report(kind cabinet.Kind, took time.Duration, now time.Time) *r
 	defer d.mu.Unlock()
 	d.seq++
 	d.events++
+	d.inUse = latest(d.inUse, now).Add(doorGap)
 	now = now.UTC().Truncate(time.Millisecond)
 	return &report{
 		CloseEventID: fmt.Sprintf("%s-%d-%d", d.runID, d.id, d.events), DeviceID: d.id, Kind: kind,
 		Seq: d.seq, BootID: d.runID, OpenedAt: now.Add(-took.Truncate(time.Millisecond)), ClosedAt: now, Items: []item{},
 	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// free tells whether the door opens for the next one.
+func (d *device) free(now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.inUse.After(now) && d.outbox.waiting() < maxWaiting
+}
+
+// unanswered are the ids of what the outbox still holds.
+func (d *device) unanswered() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.outbox.unanswered()
 }
 
 // post puts messages into the outbox and sends what is due.
@@ -103,7 +129,7 @@ func (d *device) resends() int64 {
 
 func (d *device) hurry() {
 	d.mu.Lock()
-	d.outbox.hurry(time.Now())
+	d.outbox.hurry(time.Now(), rand.Float64)
 	d.mu.Unlock()
 	d.stir()
 }
@@ -208,6 +234,9 @@ func (d *device) sendDue(ctx context.Context, l *link) (next time.Time) {
 	send, next := d.outbox.due(time.Now(), rand.Float64)
 	d.mu.Unlock()
 	for _, m := range send {
+		if ctx.Err() != nil {
+			return next
+		}
 		d.send(ctx, l, m)
 	}
 	return next

@@ -13,6 +13,7 @@ type message struct {
 	fault   Fault     // counted when the message is sent for the first time
 	dueAt   time.Time // when to send it next
 	tries   int
+	before  int      // of them, those that no longer lengthen the wait
 	then    *message // queued once this one's receipt is there
 	// thenAfter is how long after the receipt then is due.
 	thenAfter time.Duration
@@ -63,11 +64,7 @@ func (o *outbox) sent(m *message, now time.Time, luck float64) {
 	if m.tries > 1 {
 		o.resends++
 	}
-	wait := resendWait(o.first, o.last, m.tries, luck)
-	if o.hurried {
-		wait = min(wait, hurriedResend)
-	}
-	m.dueAt = now.Add(wait)
+	m.dueAt = now.Add(resendWait(o.first, o.last, m.tries-m.before, luck))
 }
 
 // answered forgets the event, or with conflict the other content under its id.
@@ -87,19 +84,22 @@ func (o *outbox) answered(id string, conflict bool, now time.Time) {
 	}
 }
 
-// hurriedResend is the wait between resends once the fleet is closing: the drain is short.
-const hurriedResend = time.Second
+// hurriedResend is the longest first wait once the fleet is closing: the drain has room for two resends of each event.
+const hurriedResend = 2 * time.Second
 
-// hurry sends now what was held back, and makes resends quick.
-func (o *outbox) hurry(now time.Time) {
+// hurry sends now what was held back. What was sent already is sent again within the first wait, and from there on the
+// waits double as ever: to repeat everything quickly would bury a Doortab that is merely slow.
+func (o *outbox) hurry(now time.Time, luck func() float64) {
 	o.hurried = true
+	o.first = min(o.first, hurriedResend)
 	for _, m := range o.messages {
-		latest := now
+		soon := now
 		if m.tries > 0 {
-			latest = now.Add(hurriedResend)
+			m.before = m.tries - 1
+			soon = now.Add(resendWait(o.first, o.last, 1, luck()))
 		}
-		if m.dueAt.After(latest) {
-			m.dueAt = latest
+		if m.dueAt.After(soon) {
+			m.dueAt = soon
 		}
 	}
 }
@@ -112,4 +112,13 @@ func (o *outbox) waiting() (n int) {
 		}
 	}
 	return n
+}
+
+func (o *outbox) unanswered() (ids []string) {
+	for _, m := range o.messages {
+		if m.id != "" {
+			ids = append(ids, m.id)
+		}
+	}
+	return ids
 }

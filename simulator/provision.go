@@ -44,7 +44,7 @@ func (s *Simulator) Provision(ctx context.Context) error {
 
 func (s *Simulator) hire(fleet []*device) *staff {
 	// A delivery brings about a hundred units, a shopper takes two or three.
-	perSecond := max(1, s.config.Rate/25) / restockers
+	perSecond := max(1, s.pace()/25) / restockers
 	return &staff{
 		api: s.api, fleet: fleet, products: s.products, faults: s.faults, books: s.books, runID: s.runID, seed: s.config.Seed,
 		gap: time.Duration(float64(time.Second) / perSecond), faulty: s.config.Faults > 0, logger: s.config.Logger,

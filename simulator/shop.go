@@ -20,16 +20,17 @@ func (s *Simulator) shop(ctx context.Context) {
 	var apps errgroup.Group
 	apps.SetLimit(appsAtOnce)
 	defer func() { _ = apps.Wait() }() // they return nothing
-	for at := time.Now(); ; {
-		at = at.Add(crowd.gap(s.config.Rate))
+	for at := time.Now(); ctx.Err() == nil; {
+		at = at.Add(crowd.gap(s.pace()))
 		if wait := time.Until(at); wait < -late {
 			at = time.Now()
 		} else if !pause(ctx, wait) {
 			return
 		}
-		d := s.fleet[crowd.cabinet(len(s.fleet))]
-		if d.waiting() < maxWaiting {
+		if d := s.freeCabinet(crowd.cabinet(len(s.fleet))); d != nil {
 			s.come(ctx, d, crowd, luck.next(s.faults.happened), rng, &apps)
+		} else {
+			pause(ctx, doorGap/4)
 		}
 	}
 }
@@ -43,6 +44,24 @@ func (s *Simulator) come(ctx context.Context, d *device, crowd *shoppers, fault 
 		return
 	}
 	s.closeDoors(d, v, crowd, fault, rng)
+}
+
+// pace is how many doors a second the shoppers close: no more than there are doors for.
+func (s *Simulator) pace() float64 {
+	return min(s.config.Rate, float64(s.config.Cabinets)*float64(time.Second/doorGap))
+}
+
+// freeCabinet is the one that a shopper goes to, or where somebody else is at it, or it lets nobody in, one nearby; nil where
+// none of those is free.
+func (s *Simulator) freeCabinet(first int) *device {
+	const nearby = 32
+	now := time.Now()
+	for i := range min(nearby, len(s.fleet)) {
+		if d := s.fleet[(first+i)%len(s.fleet)]; d.free(now) {
+			return d
+		}
+	}
+	return nil
 }
 
 // closeDoors lets one shopper after the other use the cabinet, as many as the fault needs.

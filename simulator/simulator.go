@@ -24,12 +24,12 @@ type Config struct {
 
 	Cabinets    int     // default 50
 	FirstDevice int64   // deviceId of the first cabinet, the others follow it; default 1001
-	Rate        float64 // door-close events per second of the whole fleet; default 60
+	Rate        float64 // door-close events per second of the whole fleet, at most 10 a cabinet; default 60
 	Faults      int     // 0 none, 1 mild, 2 and more wilder
 	Seed        uint64  // of shoppers, staff and faults; 0 takes a random one
 
 	Duration time.Duration // how long shoppers come; 0 until the context of Run ends
-	Drain    time.Duration // the longest wait for the last receipts; default 10 s
+	Drain    time.Duration // the longest wait for the last receipts; default 8 s, which leaves 2 of 10 s to disconnect
 
 	// FirstResend is the wait before an event is sent again, doubling up to LastResend; default 10 s and 5 min, as R2
 	// has them. A short run with faults needs a faster scale.
@@ -43,7 +43,7 @@ func (c Config) withDefaults() Config {
 	c.Cabinets = orDefault(c.Cabinets, 50)
 	c.FirstDevice = orDefault(c.FirstDevice, 1001)
 	c.Rate = orDefault(c.Rate, 60)
-	c.Drain = orDefault(c.Drain, 10*time.Second)
+	c.Drain = orDefault(c.Drain, 8*time.Second)
 	c.FirstResend = orDefault(c.FirstResend, 10*time.Second)
 	c.LastResend = max(orDefault(c.LastResend, 5*time.Minute), c.FirstResend)
 	c.Seed = orDefault(c.Seed, randv2.Uint64()) //nolint:gosec // luck, not a secret
@@ -56,8 +56,24 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// check refuses what no fleet can do.
+func (c Config) check() error {
+	switch {
+	case !(c.Rate >= 0 && c.Rate <= maxRate): // NaN is in no range
+		return fmt.Errorf("simulator: rate %v: give 0 to %d doors a second", c.Rate, maxRate)
+	case c.Cabinets < 0 || c.FirstDevice < 0 || c.Faults < 0:
+		return fmt.Errorf("simulator: %d cabinets from %d on with faults %d: give none below 0", c.Cabinets, c.FirstDevice, c.Faults)
+	case c.Duration < 0 || c.Drain < 0 || c.FirstResend < 0 || c.LastResend < 0:
+		return errors.New("simulator: a duration, drain or resend below 0: give 0 for its default, or more")
+	default:
+		return nil
+	}
+}
+
+const maxRate = 100_000
+
 func orDefault[T int | int64 | uint64 | float64 | time.Duration](v, otherwise T) T {
-	if v <= 0 {
+	if v == 0 {
 		return otherwise
 	}
 	return v
@@ -80,6 +96,9 @@ type Simulator struct {
 
 // New checks the configuration. It connects to nothing.
 func New(config Config) (*Simulator, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
 	config = config.withDefaults()
 	broker, err := parseBroker(config.BrokerURL)
 	if err != nil {
@@ -120,26 +139,59 @@ func (s *Simulator) Run(ctx context.Context) (Result, error) {
 	if len(s.fleet) == 0 {
 		return Result{}, errors.New("simulator: no cabinets: call Provision first")
 	}
-	// Who interrupts the shoppers still wants the receipts and the comparison.
 	defer s.api.http.CloseIdleConnections()
-	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer end()
-	from, err := s.markStart(life)
-	if err != nil {
+	from, err := s.markStart(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil: // interrupted before the first shopper came
+		return Result{}, nil
+	case err != nil:
 		return Result{}, err
 	}
+	s.sayPace()
+	behind := s.live(ctx)
+	_, _ = fmt.Fprintf(s.config.Out, "comparing the books of %d events\n", s.books.sofar().published)
+	got, err := s.readWithin(context.WithoutCancel(ctx), from)
+	if err != nil {
+		return Result{}, fmt.Errorf("simulator: compare the books: %w", err)
+	}
+	return s.result(compare(s.expected(behind), got)), nil
+}
+
+// sayPace tells whoever asked for more doors than the fleet has hands for.
+func (s *Simulator) sayPace() {
+	if pace := s.pace(); pace < s.config.Rate {
+		_, _ = fmt.Fprintf(s.config.Out, "%d cabinets close at most %.0f doors a second, not %g: more of them close more.\n",
+			len(s.fleet), pace, s.config.Rate)
+	}
+}
+
+// live is the fleet's life until every cabinet is disconnected: whoever interrupts the shoppers still wants the receipts. From
+// then on no receipt comes, so that the fleet's books stand still while Doortab's are read. behind is true where outboxes
+// aren't empty and Doortab was still answering in the second half of the drain: it has too much to do, and lost nothing yet.
+func (s *Simulator) live(ctx context.Context) (behind bool) {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
 	for _, d := range s.fleet {
 		running.Go(func() { d.run(life) })
 	}
 	running.Go(func() { s.report(life) })
 	s.trade(ctx, life)
-	got, err := s.read(life, from)
-	if err != nil {
-		return Result{}, fmt.Errorf("simulator: compare the books: %w", err)
+	behind = !s.idle() && time.Since(s.books.lastReceipt()) < s.config.Drain/2
+	end()
+	running.Wait()
+	return behind
+}
+
+// readWithin reads Doortab's books in a time that grows with them, so that a run always ends.
+func (s *Simulator) readWithin(ctx context.Context, from start) (*theirs, error) {
+	limit := 10*time.Second + time.Duration(s.books.sofar().published)*2*time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	got, err := s.read(ctx, from)
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("not read within %s: %w", limit, err)
 	}
-	return s.result(compare(s.expected(), got)), nil
+	return got, err
 }
 
 // trade lets shoppers and staff work until the time is over, and then drains: what is held back is sent, what is unanswered

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +36,18 @@ type staff struct {
 
 	restocks atomic.Int64
 	mu       sync.Mutex
-	open     []string // deliveries whose answer never came
+	open     []delivery // whose answer never came
+}
+
+// delivery is one restock that may be on the books or not.
+type delivery struct {
+	deviceID int64
+	list     []quantity
+	key      string
+}
+
+func (d delivery) String() string {
+	return fmt.Sprintf("cabinet %d: the restock %q was never answered", d.deviceID, d.key)
 }
 
 // work restocks until open ends. What was begun goes on until finish ends.
@@ -83,7 +95,7 @@ func (s *staff) bring(ctx context.Context, d *device, list []quantity, key strin
 			s.restocks.Add(1)
 			return true
 		case ctx.Err() != nil:
-			s.giveUp(fmt.Sprintf("cabinet %d: the restock %q was never answered", d.id, key))
+			s.giveUp(delivery{d.id, list, key})
 			return false
 		case refused != nil && !refused.passes:
 			s.logger.Warn("A restock was refused", "device", d.id, "error", err)
@@ -109,16 +121,16 @@ func (s *staff) closeDoor(d *device) {
 	d.post(&message{id: r.CloseEventID, payload: r.payload(), dueAt: now})
 }
 
-func (s *staff) giveUp(sentence string) {
+func (s *staff) giveUp(d delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open = append(s.open, sentence)
+	s.open = append(s.open, d)
 }
 
-func (s *staff) unanswered() []string {
+func (s *staff) unanswered() []delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]string(nil), s.open...)
+	return slices.Clone(s.open)
 }
 
 func restockCall(deviceID int64, list []quantity, key string) call {

@@ -154,6 +154,51 @@ func TestDevInterrupted(t *testing.T) {
 	}
 }
 
+// A fleet of which shoppers want far more than it can do ends like any other.
+func TestDevInterruptedUnderLoad(t *testing.T) {
+	t.Parallel()
+	d := dev(t, "--rate=100000")
+	eventually(t, 30*time.Second, "the fleet works", func() bool { return strings.Contains(d.stdout.String(), "2s events/s") })
+	began := time.Now()
+	d.signal(syscall.SIGTERM)
+	s := d.summary(0)
+	t.Logf("ended in %s: %+v", time.Since(began).Round(time.Millisecond), s)
+	if !strings.Contains(d.stdout.String(), "10 cabinets close at most 100 doors a second") {
+		t.Errorf("nothing says that 10 cabinets can't do it:\n%s", tail(d.stdout.String()))
+	}
+}
+
+func TestASecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	d := dev(t, "--no-simulator")
+	d.signal(syscall.SIGTERM)
+	d.signal(syscall.SIGTERM) // a tool's copy of the first
+	d.summary(0)
+
+	// The drain waits in vain: nobody settles what the fleet reports.
+	d = dev(t)
+	eventually(t, 30*time.Second, "the fleet works", func() bool { return strings.Contains(d.stdout.String(), "1s events/s") })
+	db := d.database()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.Exec("SELECT * FROM device_stock FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, "events wait", func() bool { return strings.Count(d.stdout.String(), "receipts/s 0 ") > 1 })
+	d.signal(syscall.SIGINT)
+	during(t, sameSignal+200*time.Millisecond)
+	d.signal(syscall.SIGINT)
+	began := time.Now()
+	if status := d.status(startLimit); status != 1 || !strings.Contains(d.stderr.String(), "second signal") {
+		t.Errorf("status %d, %q; want 1 and the reason", status, tail(d.stderr.String()))
+	}
+	t.Logf("ended in %s", time.Since(began).Round(time.Millisecond))
+	d.nothingLeft()
+}
+
 func TestDevInterruptedAtItsStart(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "data")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -16,10 +17,28 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := context.WithCancel(context.Background())
+	go interrupt(stop)
 	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(status)
+}
+
+// sameSignal is how close two signals are one: some tools send theirs to a process and to its group.
+const sameSignal = time.Second
+
+// interrupt ends the work in order at the first signal, and the program at once at a second one: nothing that is settled
+// depends on an orderly end.
+func interrupt(stop func()) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	<-signals
+	stop()
+	for first := time.Now(); time.Since(first) < sameSignal; {
+		<-signals
+	}
+	_, _ = fmt.Fprintln(os.Stderr, "doortab: stopped at once by a second signal; nothing was compared or audited")
+	os.Exit(1)
 }
 
 // errFound makes the exit status 1 for what was printed already: an audit's violations.
@@ -45,6 +64,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	parsed, err := parser.Parse(args)
 	if exited >= 0 { // --help
 		return exited
+	}
+	if err == nil {
+		err = checkRanges(parsed)
 	}
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "doortab: %v (try `doortab --help`)\n", err)

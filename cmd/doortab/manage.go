@@ -81,14 +81,11 @@ type deadLettersCommand struct {
 
 type lettersList struct {
 	databaseFlags
-	Limit int `default:"50" help:"How many at most."`
+	Limit int `default:"50" min:"1" max:"100000" help:"How many at most."`
 }
 
 // Run is called by the command line.
 func (l *lettersList) Run(ctx context.Context, c *console) error {
-	if l.Limit < 1 {
-		return fmt.Errorf("--limit=%d: give 1 or more", l.Limit)
-	}
 	return l.withSchema(ctx, c, func(db *database.DB) error {
 		letters, err := settlement.ListDeadLetters(ctx, db, 0, l.Limit)
 		if err != nil {

@@ -155,7 +155,7 @@ func TestUsage(t *testing.T) {
 		{"wrong faults", []string{"dev", "--faults=sometimes"}, 2, []string{"sometimes", "mild"}},
 		{"missing argument", []string{"dead-letters", "retry"}, 2, []string{"id"}},
 		{"no number", []string{"dead-letters", "retry", "x", "--database-dsn=root@tcp(127.0.0.1:1)/x"}, 1, []string{"dead-letters list"}},
-		{"no letters", []string{"dead-letters", "list", "--limit=0"}, 1, []string{"--limit"}},
+		{"no letters", []string{"dead-letters", "list", "--limit=0"}, 2, []string{"--limit"}},
 		{"no database", []string{"audit"}, 1, []string{"--database-dsn", "DOORTAB_DATABASE_DSN"}},
 		{"unreachable database", []string{"audit", "--database-dsn=root@tcp(127.0.0.1:1)/x"}, 1, []string{"check DOORTAB_DATABASE_DSN"}},
 	}

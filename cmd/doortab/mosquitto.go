@@ -26,7 +26,7 @@ type mosquittoPasswords struct {
 	databaseFlags
 	File    string        `required:"" placeholder:"FILE" help:"The password_file of the cabinets' listener."`
 	PIDFile string        `name:"pid-file" placeholder:"FILE" help:"Mosquitto's pid_file: it gets a SIGHUP after a change. None without it."`
-	Every   time.Duration `help:"Look for changes again and again, such as 10s; once where it is 0."`
+	Every   time.Duration `min:"0s" max:"24h" help:"Look for changes again and again, such as 10s; once where it is 0."`
 }
 
 // Run is called by the command line.

@@ -37,7 +37,7 @@ const (
 // nodeConfig says what one serving process is made of.
 type nodeConfig struct {
 	DatabaseDSN  string `name:"database-dsn" placeholder:"DSN" help:"MySQL or MariaDB: user:password@tcp(host:port)/schema."`
-	DatabasePool int    `default:"16" help:"Connections to the database."`
+	DatabasePool int    `default:"16" min:"2" max:"10000" help:"Connections to the database."`
 	RedisURL     string `name:"redis-url" placeholder:"URL" help:"Redis: redis://[:password@]host:port/0. Without it the database does everything."`
 	MQTTURL      string `name:"mqtt-url" placeholder:"URL" help:"Broker: mqtt://host:1883 or mqtts://host:8883. Without it an embedded broker serves."`
 	MQTTUsername string `name:"mqtt-username" help:"This process's user name at the broker of --mqtt-url."`
@@ -52,8 +52,8 @@ type nodeConfig struct {
 	HTTPTLSCert  string `name:"http-tls-cert" placeholder:"FILE" help:"PEM file of the API's certificate; it is read anew when it changes."`
 	HTTPTLSKey   string `name:"http-tls-key" placeholder:"FILE" help:"PEM file of its key."`
 	Currency     string `default:"CNY" help:"ISO 4217 code of every price."`
-	Workers      int    `default:"4" help:"Groups of events settled at one time."`
-	MaxGroup     int    `default:"200" help:"Events in one group."`
+	Workers      int    `default:"4" min:"1" max:"1000" help:"Groups of events settled at one time."`
+	MaxGroup     int    `default:"200" min:"1" max:"10000" help:"Events in one group."`
 	Instance     string `placeholder:"NAME" help:"Names this process among others on one broker; default host name and HTTP port."`
 }
 

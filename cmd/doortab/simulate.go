@@ -15,11 +15,11 @@ import (
 
 // fleetFlags say what a simulated fleet does.
 type fleetFlags struct {
-	Duration time.Duration `help:"How long shoppers come, such as 20s; until interrupted where it is 0."`
-	Cabinets int           `default:"50" help:"Cabinets in the fleet."`
-	Rate     float64       `default:"60" help:"Closed doors a second, of the whole fleet."`
-	Faults   faultLevel    `default:"mild" negatable:"" help:"Duplicates, lost connections, garbage and the like: off, mild, wild, or a number."`
-	Seed     uint64        `help:"Makes shoppers and faults come in the same order again; random where it is 0."`
+	Duration time.Duration `min:"0s" max:"8760h" help:"How long shoppers come, such as 20s; until interrupted where it is 0."`
+	Cabinets int           `default:"50" min:"1" max:"100000" help:"Cabinets in the fleet."`
+	Rate     float64       `default:"60" min:"0.001" max:"100000" help:"Closed doors a second, of the whole fleet; a cabinet closes at most ten."`
+	Faults   faultLevel    `default:"mild" negatable:"" min:"0" max:"10" help:"Duplicates, lost connections, garbage: off, mild, wild or a number."`
+	Seed     uint64        `min:"0" max:"18446744073709551615" help:"Makes shoppers and faults come in the same order again; random where it is 0."`
 }
 
 type simulateCommand struct {
@@ -28,7 +28,7 @@ type simulateCommand struct {
 	MQTT     string        `name:"mqtt" default:"tcp://127.0.0.1:1883" help:"Where cabinets connect."`
 	Token    string        `required:"" help:"A token of role admin: the fleet is set up through REST."`
 	CAFile   string        `name:"ca-file" placeholder:"FILE" help:"PEM file of the authority behind both, where they are encrypted; else the system's."`
-	Resend   time.Duration `default:"10s" help:"A cabinet's first wait for a receipt; it doubles up to 30 times as long."`
+	Resend   time.Duration `default:"10s" min:"100ms" max:"24h" help:"A cabinet's first wait for a receipt; it doubles up to 30 times as long."`
 	LogLevel string        `enum:"debug,info,warn,error" default:"warn" help:"Least level that is logged: ${enum}."`
 }
 
