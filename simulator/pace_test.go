@@ -63,6 +63,39 @@ func TestShoppersStopAtTheEndWhateverTheRate(t *testing.T) {
 	s.shop(ctx)
 }
 
+// An event without an answer is lost where Doortab has nothing else to do.
+func TestWhetherDoortabIsBehind(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name    string
+		waiting bool
+		silent  time.Duration // since the last receipt
+		want    bool
+	}{
+		{"still answering", true, time.Second, true},
+		{"silent for most of the drain", true, 5 * time.Second, false},
+		{"everything is answered", false, time.Second, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := fleetOf(t, 1, 60)
+			key := eventKey{s.fleet[0].id, "e"}
+			s.books.open(&entry{key: key})
+			if c.waiting {
+				s.fleet[0].post(&message{id: key.id, dueAt: noon})
+			}
+			s.books.last = noon
+			behind := s.behind(noon.Add(c.silent))
+			s.staff = &staff{}
+			entries := s.expected(behind).entries
+			if behind != c.want || entries[0].pending != c.want {
+				t.Errorf("behind %t, pending %t; want %t", behind, entries[0].pending, c.want)
+			}
+		})
+	}
+}
+
 func TestAConfigurationThatNoFleetCanDoIsRefused(t *testing.T) {
 	t.Parallel()
 	tests := map[string]Config{

@@ -166,8 +166,7 @@ func (s *Simulator) sayPace() {
 }
 
 // live is the fleet's life until every cabinet is disconnected: whoever interrupts the shoppers still wants the receipts. From
-// then on no receipt comes, so that the fleet's books stand still while Doortab's are read. behind is true where outboxes
-// aren't empty and Doortab was still answering in the second half of the drain: it has too much to do, and lost nothing yet.
+// then on no receipt comes, so that the fleet's books stand still while Doortab's are read.
 func (s *Simulator) live(ctx context.Context) (behind bool) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -176,10 +175,16 @@ func (s *Simulator) live(ctx context.Context) (behind bool) {
 	}
 	running.Go(func() { s.report(life) })
 	s.trade(ctx, life)
-	behind = !s.idle() && time.Since(s.books.lastReceipt()) < s.config.Drain/2
+	behind = s.behind(time.Now())
 	end()
 	running.Wait()
 	return behind
+}
+
+// behind tells, at the end of the drain, that outboxes aren't empty and Doortab was still answering in the second half: it has
+// too much to do, and lost nothing yet.
+func (s *Simulator) behind(now time.Time) bool {
+	return !s.idle() && now.Sub(s.books.lastReceipt()) < s.config.Drain/2
 }
 
 // readWithin reads Doortab's books in a time that grows with them, so that a run always ends.
