@@ -22,7 +22,7 @@ type cabinetSend struct {
 	Secret   string        `required:"" help:"The cabinet's secret."`
 	MQTT     string        `name:"mqtt" default:"tcp://127.0.0.1:1883" help:"Where cabinets connect."`
 	CAFile   string        `name:"ca-file" placeholder:"FILE" help:"PEM file of the authority behind an mqtts broker; the system's where it is missing."`
-	Wait     time.Duration `default:"15s" help:"How long to wait for the receipt."`
+	Wait     time.Duration `default:"15s" min:"1ms" max:"24h" help:"How long to wait for the receipt."`
 }
 
 // Run is called by the command line.
