@@ -19,6 +19,7 @@ func TestViolationsThatAreDoubledOrLost(t *testing.T) {
 				FROM order_lines WHERE order_id = 102`,
 		}, 1, 0},
 		{"settlement, order and lines are gone", []string{
+			"DELETE FROM door_sessions",
 			"DELETE FROM settlements WHERE close_event_id = 'short'",
 			"DELETE FROM order_lines WHERE order_id = 102",
 			"DELETE FROM orders WHERE order_id = 102",
