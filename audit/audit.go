@@ -33,7 +33,7 @@ type Check struct {
 	Violations []string
 	Total      int64 // violations found, those that aren't listed included
 	Doubled    int64 // of them, second orders of an event
-	Lost       int64 // of them, movements of goods whose event has no settlement
+	Lost       int64 // of them, goods taken off the books and closed door sessions without a settlement
 }
 
 func (c *Check) violated(format string, args ...any) {

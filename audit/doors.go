@@ -17,6 +17,7 @@ func (a *auditor) doors(ctx context.Context) error {
 		a.i4.Rows++
 		switch {
 		case closed && !settled:
+			a.i4.Lost++
 			a.i4.violated("door_sessions session=%s: closed, but no settlement of device=%d event=%s is of it", session, device, event)
 		case !closed && event != "":
 			a.i4.violated("door_sessions session=%s: not closed, but names event=%s", session, event)
