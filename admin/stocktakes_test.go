@@ -126,7 +126,8 @@ func TestAWriteoffTakesUnitsAndNotMoreThanThereAre(t *testing.T) {
 	const path = "/v1/cabinets/7/writeoffs"
 	write := func(key, body string) reply { return h.send(Restocker, "POST", path, body, header{keyHeader: key}) }
 	h.expect(http.StatusCreated, h.restock("a", `{"lines":[{"productId":7,"quantity":5}]}`))
-	m := h.expect(http.StatusCreated, write("a", `{"lines":[{"productId":7,"quantity":2}],"reason":"過期"}`)).json(t)["movements"].([]any)[0].(map[string]any)
+	r := h.expect(http.StatusCreated, write("a", `{"lines":[{"productId":7,"quantity":2}],"reason":"過期"}`))
+	m := r.json(t)["movements"].([]any)[0].(map[string]any)
 	if m["kind"] != "writeoff" || m["delta"] != -2.0 || m["balance"] != 3.0 {
 		t.Errorf("movement %v", m)
 	}
@@ -155,7 +156,7 @@ func TestAWriteoffTakesUnitsAndNotMoreThanThereAre(t *testing.T) {
 	}
 	h.problem(h.expect(422, write("k", `{"lines":[{"productId":9,"quantity":1}],"reason":"x"}`)), "unknown-product")
 	h.problem(h.expect(400, write("", `{"lines":[{"productId":7,"quantity":1}],"reason":"x"}`)), "idempotency-key")
-	r := h.send(Restocker, "POST", "/v1/cabinets/8/writeoffs", `{"lines":[{"productId":7,"quantity":1}],"reason":"x"}`, header{keyHeader: "k"})
+	r = h.send(Restocker, "POST", "/v1/cabinets/8/writeoffs", `{"lines":[{"productId":7,"quantity":1}],"reason":"x"}`, header{keyHeader: "k"})
 	h.problem(h.expect(404, r), "not-found")
 }
 
