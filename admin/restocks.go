@@ -41,13 +41,11 @@ func (s *Server) createRestock(c change, in *restockInput) (*restockAnswer, erro
 	if err := fleet.Exists(c.tx, in.DeviceID); err != nil {
 		return nil, err
 	}
+	if err := onceEach(in.Body.Lines, func(l restockLine) int64 { return l.ProductID }); err != nil {
+		return nil, err
+	}
 	lines := make([]inventory.RestockLine, len(in.Body.Lines))
-	seen := make(map[int64]bool, len(lines))
 	for i, line := range in.Body.Lines {
-		if seen[line.ProductID] {
-			return nil, fmt.Errorf("product %d is there twice: %w", line.ProductID, errRepeated)
-		}
-		seen[line.ProductID] = true
 		lines[i] = inventory.RestockLine(line)
 	}
 	id := uuid.NewString()
@@ -63,9 +61,5 @@ func (s *Server) createRestock(c change, in *restockInput) (*restockAnswer, erro
 	if err != nil {
 		return nil, err
 	}
-	answer := &restockAnswer{Movements: make([]movementView, len(movements))}
-	for i, m := range movements {
-		answer.Movements[i] = viewMovement(m)
-	}
-	return answer, nil
+	return &restockAnswer{viewMovements(movements)}, nil
 }

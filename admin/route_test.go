@@ -55,6 +55,10 @@ var leastRoles = map[string]Role{
 	"GET /docs":                                     "",
 	"GET /docs/page.js":                             "",
 	"GET /docs/page.css":                            "",
+
+	"POST /v1/cabinets/{deviceId}/stocktakes":              Restocker,
+	"POST /v1/cabinets/{deviceId}/writeoffs":               Restocker,
+	"POST /v1/cabinets/{deviceId}/controller-replacements": Operator,
 }
 
 // appsMayCall are what role app, which is outside the ladder, may call.

@@ -23,12 +23,20 @@ type movementView struct {
 	Kind      string    `json:"kind" enum:"sale,restock,stocktake,writeoff,review,refund"`
 	Delta     int64     `json:"delta"`
 	Balance   int64     `json:"balance"`
-	Ref       string    `json:"ref" doc:"What it came from: a closeEventId, the id of a restock or a review."`
+	Ref       string    `json:"ref" doc:"What it came from: a closeEventId, the id of a restock, stock-take, write-off or review."`
 	CreatedAt time.Time `json:"createdAt"`
 }
 
 func viewMovement(m inventory.Movement) movementView {
 	return movementView{m.ProductID, m.Version, string(m.Kind), m.Delta, m.Balance, m.Ref, m.CreatedAt}
+}
+
+func viewMovements(movements []inventory.Movement) []movementView {
+	views := make([]movementView, len(movements))
+	for i, m := range movements {
+		views[i] = viewMovement(m)
+	}
+	return views
 }
 
 type stockInput struct {

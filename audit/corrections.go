@@ -14,15 +14,9 @@ type corrected struct {
 }
 
 // checkReviewed: n more were charged (−n), or given back or brought (+n), and the books followed as they could.
-func (a *auditor) checkReviewed(m *movement) {
+func (a *auditor) checkReviewed(l *ledger, m *movement) {
 	a.i3.Rows++
-	happened, books := m.quantity, m.delta
-	if happened < 0 {
-		happened, books = -happened, -books
-	}
-	if !m.booked(happened, books) {
-		a.i3.violated("%s: quantity %d, delta %d, shortfall %d", m.key(), m.quantity, m.delta, m.shortfall.V)
-	}
+	a.checkBooked(l, m, m.quantity != 0)
 }
 
 // The ones that the sums below add up: what is charged on the event's order, and what left or entered the cabinet for it.

@@ -69,12 +69,13 @@ func isMariaDB(b books) bool {
 func (b books) fill() {
 	b.t.Helper()
 	for _, table := range []string{
-		"device_stock", "stock_movements", "restocks", "settlements", "settlement_conflicts",
+		"device_stock", "stock_movements", "restocks", "stocktakes", "writeoffs", "settlements", "settlement_conflicts",
 		"orders", "order_lines", "reviews", "discrepancies", "door_sessions",
 	} {
 		b.exec("DELETE FROM " + table)
 	}
 	b.stockOf1001()
+	b.countedOf1001()
 	b.settlementsOf1001()
 	b.reviewsOf1001()
 	b.otherCabinet()
@@ -86,9 +87,12 @@ func (b books) stockOf1001() {
 	b.movement(1001, 7, 2, "sale", -2, -2, 8, "two-products")
 	b.movement(1001, 7, 3, "restock", 5, 5, 13, "staff")
 	b.movement(1001, 7, 4, "sale", -1, -1, 12, "doubtful")
-	b.movement(1001, 7, 5, "sale", -1, 0, 12, "before-count")
-	b.movement(1001, 7, 6, "sale", -1, -1, 11, "waived")
-	b.stock(1001, 7, 11, 6, 20)
+	b.movement(1001, 7, 5, "stocktake", 0, 0, 12, "count-1")
+	b.movement(1001, 7, 6, "sale", -1, 0, 12, "before-count")
+	b.place(1001, 7, 6, 0, 20)
+	b.movement(1001, 7, 7, "sale", -1, -1, 11, "waived")
+	b.place(1001, 7, 7, 0, 21)
+	b.stock(1001, 7, 11, 7, 20)
 
 	b.movement(1001, 8, 1, "restock", 3, 3, 3, "restock-1")
 	b.movement(1001, 8, 2, "sale", -1, -1, 2, "two-products")
@@ -103,6 +107,21 @@ func (b books) stockOf1001() {
 	b.movement(1001, 11, 1, "restock", 5, 5, 5, "restock-1")
 	b.movement(1001, 11, 2, "review", -1, -1, 4, "204")
 	b.stock(1001, 11, 4, 2, nil)
+}
+
+// countedOf1001 has a count of 8 where the books of that moment had 10, booked after staff had brought 5 more.
+func (b books) countedOf1001() {
+	b.exec("INSERT INTO stocktakes VALUES (1001, 'count-1', 20, 0, 'ann', ?)", settledAt)
+	b.exec("INSERT INTO writeoffs VALUES (1001, 'writeoff-1', 'spoiled', 'ann', ?), (1001, 'writeoff-2', 'broken', 'ann', ?)", settledAt, settledAt)
+	b.movement(1001, 12, 1, "restock", 10, 10, 10, "restock-1")
+	b.movement(1001, 12, 2, "restock", 5, 5, 15, "staff")
+	b.place(1001, 12, 2, 0, 22)
+	b.movement(1001, 12, 3, "stocktake", -2, -2, 13, "count-1")
+	b.exec("INSERT INTO discrepancies VALUES (1001, 12, 3, 'stocktake', -2, 'count-1', ?)", settledAt)
+	b.movement(1001, 12, 4, "writeoff", -1, -1, 12, "writeoff-1")
+	b.movement(1001, 12, 5, "writeoff", -13, -12, 0, "writeoff-2")
+	b.exec("INSERT INTO discrepancies VALUES (1001, 12, 5, 'shortfall', 1, 'writeoff-2', ?)", settledAt)
+	b.stock(1001, 12, 0, 5, 20)
 }
 
 func (b books) settlementsOf1001() {
@@ -178,6 +197,13 @@ func (b books) movement(device, product, version int64, kind string, quantity, d
 	b.t.Helper()
 	b.exec("INSERT INTO stock_movements VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?)",
 		device, product, version, kind, quantity, delta, balance, ref, settledAt)
+}
+
+// place says which event of the cabinet's sequence a movement belongs to.
+func (b books) place(device, product, version, epoch, seq int64) {
+	b.t.Helper()
+	b.exec("UPDATE stock_movements SET seq_epoch = ?, seq = ? WHERE device_id = ? AND product_id = ? AND version = ?",
+		epoch, seq, device, product, version)
 }
 
 func (b books) settled(device int64, event string, order int64, status string, lines ...cabinet.Line) {

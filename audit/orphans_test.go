@@ -17,11 +17,12 @@ func TestNegativesAndOrphans(t *testing.T) {
 			name:      "a negative balance",
 			unchecked: true,
 			sql: []string{
-				"DELETE FROM discrepancies",
+				"DELETE FROM discrepancies WHERE product_id = 8",
 				"UPDATE stock_movements SET delta = -3, balance = -1 WHERE device_id = 1001 AND product_id = 8 AND version = 3",
 				"UPDATE device_stock SET stock = -1 WHERE device_id = 1001 AND product_id = 8",
 			},
 			want: []string{
+				"I3 stock_movements device=1001 product=8 version=3: quantity -3, delta -3, shortfall 0",
 				"I4 stock_movements device=1001 product=8 version=3: balance -1",
 				"I4 device_stock device=1001 product=8: stock -1",
 			},
@@ -146,7 +147,7 @@ func TestNegativesAndOrphans(t *testing.T) {
 		},
 		{
 			name: "a discrepancy of another event",
-			sql:  []string{"UPDATE discrepancies SET ref = 'two-products'"},
+			sql:  []string{"UPDATE discrepancies SET ref = 'two-products' WHERE product_id = 8"},
 			want: []string{
 				"I4 discrepancies device=1001 product=8 version=3: ref two-products, the movement's is short",
 			},
@@ -155,7 +156,7 @@ func TestNegativesAndOrphans(t *testing.T) {
 			name: "a shortfall of a restock",
 			sql:  []string{"INSERT INTO discrepancies VALUES (1001, 9, 1, 'shortfall', 1, 'staff-doubtful', NOW())"},
 			want: []string{
-				"I3 stock_movements device=1001 product=9 version=1: quantity 4, delta 4",
+				"I3 stock_movements device=1001 product=9 version=1: quantity 4, delta 4, shortfall 1",
 				"I4 discrepancies device=1001 product=9 version=1: a shortfall of a restock",
 			},
 		},

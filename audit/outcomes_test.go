@@ -33,7 +33,7 @@ func TestOutcomesAndTheirRows(t *testing.T) {
 			want: []string{
 				"I1 settlements device=1001 event=before-count: outcome settled, no sure line on order=103",
 				"I1 orders order=103: no line",
-				"I3 stock_movements device=1001 product=7 version=5: 1 taken, order lines of event=before-count say 0",
+				"I3 stock_movements device=1001 product=7 version=6: 1 taken, order lines of event=before-count say 0",
 				"I3 orders order=103: total 500, lines 0",
 				`I5 settlements device=1001 event=before-count: receipt orderId "103", rows say ""`,
 				"I5 settlements device=1001 event=before-count: receipt totalMinor 500, rows say 0",
@@ -45,7 +45,7 @@ func TestOutcomesAndTheirRows(t *testing.T) {
 			sql:  []string{"UPDATE order_lines SET origin = 'review' WHERE order_id = 103"},
 			want: []string{
 				"I1 settlements device=1001 event=before-count: outcome settled, no sure line on order=103",
-				"I3 stock_movements device=1001 product=7 version=5: 1 taken, order lines of event=before-count say 0",
+				"I3 stock_movements device=1001 product=7 version=6: 1 taken, order lines of event=before-count say 0",
 				`I5 settlements device=1001 event=before-count: receipt orderId "103", rows say ""`,
 				"I5 settlements device=1001 event=before-count: receipt totalMinor 500, rows say 0",
 				"I5 settlements device=1001 event=before-count: receipt lines [product 7: 1 x 500 = 500], rows say []",

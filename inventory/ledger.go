@@ -61,9 +61,12 @@ type MovementKind string
 
 // The kinds that a movement can have.
 const (
-	Sale    MovementKind = "sale"
-	Restock MovementKind = "restock"
-	Review  MovementKind = "review" // a person corrected an event
+	Sale      MovementKind = "sale"
+	Restock   MovementKind = "restock"
+	Stocktake MovementKind = "stocktake"
+	Writeoff  MovementKind = "writeoff"
+	Review    MovementKind = "review" // a person corrected an event
+	Refund    MovementKind = "refund"
 )
 
 // Change is one thing that happened to one product in one cabinet.
@@ -75,7 +78,7 @@ type Change struct {
 	// At is the event's place in the cabinet's sequence; nil where the change came another
 	// way, or without a seq.
 	At *Position
-	// Ref names the document behind it: a close event id, a restock id, a review id.
+	// Ref names the document behind it: a close event id, the id of a restock, stock-take, write-off or review.
 	Ref string
 }
 
@@ -89,11 +92,12 @@ type Position struct {
 // Movement is one line of the stock ledger (R12).
 type Movement struct {
 	Change
-	Version   int64
-	Delta     int64 // what it did to the books
-	Balance   int64 // book stock after it
-	Shortfall int64 // units taken that the books did not have (R4)
-	CreatedAt time.Time
+	Version    int64
+	Delta      int64 // what it did to the books
+	Balance    int64 // book stock after it
+	Shortfall  int64 // units taken that the books did not have (R4)
+	Difference int64 // of a stock-take: units counted less units booked
+	CreatedAt  time.Time
 }
 
 // Ledger books changes to a set of stock rows inside one transaction: [OpenLedger] reads the
@@ -108,7 +112,7 @@ type row struct {
 	ProductID    int64
 	Stock        int64
 	Version      int64
-	CountedSeq   *int64 // where the last stock-take stands in the sequence; nil: never counted
+	CountedSeq   *int64 // the seq that the last stock-take counted up to; nil: never counted, or before any seq
 	CountedEpoch int
 	before       int64 // version as read
 	exists       bool
@@ -166,7 +170,7 @@ func makeRows(tx *gorm.DB, keys []Key) error {
 	now := database.Now()
 	rows := make([][]any, len(keys))
 	for i, key := range keys {
-		rows[i] = []any{key.DeviceID, key.ProductID, 0, 0, now}
+		rows[i] = []any{key.DeviceID, key.ProductID, 0, 0, nil, 0, now}
 	}
 	return database.Insert(tx, "device_stock", stockColumns, rows, "ON DUPLICATE KEY UPDATE version = version")
 }
@@ -181,6 +185,10 @@ func (l *Ledger) Book(change Change, now time.Time) Movement {
 		m.Delta = max(change.Quantity, -r.Stock)
 		m.Shortfall = m.Delta - change.Quantity
 	}
+	return l.add(r, m)
+}
+
+func (l *Ledger) add(r *row, m Movement) Movement {
 	r.Stock += m.Delta
 	r.Version++
 	r.changed = true
@@ -189,12 +197,20 @@ func (l *Ledger) Book(change Change, now time.Time) Movement {
 	return m
 }
 
-// counted tells whether the last stock-take counted up to an event or beyond it.
+// counted tells whether the last stock-take counted up to an event or beyond it. Whatever a
+// controller reported that was replaced before the count, the count has seen too.
 func (r *row) counted(at *Position) bool {
-	return at != nil && r.CountedSeq != nil && at.Epoch == r.CountedEpoch && at.Seq <= *r.CountedSeq
+	switch {
+	case at == nil:
+		return false
+	case at.Epoch != r.CountedEpoch:
+		return at.Epoch < r.CountedEpoch
+	default:
+		return r.CountedSeq != nil && at.Seq <= *r.CountedSeq
+	}
 }
 
-// Write writes rows, movements and shortfalls. It returns [database.ErrConflict] where
+// Write writes rows, movements and discrepancies. It returns [database.ErrConflict] where
 // another writer was first.
 func (l *Ledger) Write(tx *gorm.DB, now time.Time) error {
 	fresh, known := l.changedRows()
@@ -209,7 +225,7 @@ func (l *Ledger) Write(tx *gorm.DB, now time.Time) error {
 	if err := insertMovements(tx, l.booked); err != nil {
 		return err
 	}
-	return insertShortfalls(tx, l.booked)
+	return insertDiscrepancies(tx, l.booked)
 }
 
 func (l *Ledger) changedRows() (fresh, known []*row) {

@@ -33,9 +33,24 @@ type RestockLine struct{ ProductID, Quantity int64 }
 // attempt is [database.DB.InTxCounted]'s. It fails with [ErrUnknownProduct], and with a duplicate
 // key where the RestockID is booked already.
 func AddRestock(tx *gorm.DB, attempt int, request RestockRequest, now time.Time) ([]Movement, error) {
-	keys := make([]Key, len(request.Lines))
+	changes := make([]Change, len(request.Lines))
 	for i, line := range request.Lines {
-		keys[i] = Key{request.DeviceID, line.ProductID}
+		changes[i] = Change{
+			Key: Key{request.DeviceID, line.ProductID}, Kind: Restock, Quantity: line.Quantity, Ref: request.RestockID,
+		}
+	}
+	return bookAll(tx, attempt, changes, now, func() error {
+		return database.Insert(tx, "restocks", []string{"device_id", "restock_id", "note", "actor", "created_at"},
+			[][]any{{request.DeviceID, request.RestockID, request.Note, request.Actor, now}}, "")
+	})
+}
+
+// bookAll books the changes of one document, which keep writes, in ascending order of products.
+func bookAll(tx *gorm.DB, attempt int, changes []Change, now time.Time, keep func() error) ([]Movement, error) {
+	slices.SortFunc(changes, func(a, b Change) int { return compareKeys(a.Key, b.Key) })
+	keys := make([]Key, len(changes))
+	for i, change := range changes {
+		keys[i] = change.Key
 	}
 	if err := checkProducts(tx, keys); err != nil {
 		return nil, err
@@ -44,24 +59,14 @@ func AddRestock(tx *gorm.DB, attempt int, request RestockRequest, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	if err := insertRestock(tx, request, now); err != nil {
+	if err := keep(); err != nil {
 		return nil, err
 	}
-	lines := slices.SortedFunc(slices.Values(request.Lines), func(a, b RestockLine) int {
-		return compareKeys(Key{0, a.ProductID}, Key{0, b.ProductID})
-	})
-	movements := make([]Movement, len(lines))
-	for i, line := range lines {
-		movements[i] = ledger.Book(Change{
-			Key: Key{request.DeviceID, line.ProductID}, Kind: Restock, Quantity: line.Quantity, Ref: request.RestockID,
-		}, now)
+	movements := make([]Movement, len(changes))
+	for i, change := range changes {
+		movements[i] = ledger.Book(change, now)
 	}
 	return movements, ledger.Write(tx, now)
-}
-
-func insertRestock(tx *gorm.DB, r RestockRequest, now time.Time) error {
-	return database.Insert(tx, "restocks", []string{"device_id", "restock_id", "note", "actor", "created_at"},
-		[][]any{{r.DeviceID, r.RestockID, r.Note, r.Actor, now}}, "")
 }
 
 func checkProducts(tx *gorm.DB, keys []Key) error {

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	stockColumns    = []string{"device_id", "product_id", "stock", "version", "updated_at"}
+	stockColumns    = []string{"device_id", "product_id", "stock", "version", "counted_seq", "counted_epoch", "updated_at"}
 	movementColumns = []string{
 		"device_id", "product_id", "version", "kind", "quantity", "delta", "balance", "ref", "seq", "seq_epoch",
 		"created_at",
@@ -23,18 +23,20 @@ var (
 // that was read. The derived table comes first, so that rows are locked in its order.
 func updateRows(tx *gorm.DB, rows []*row, now time.Time) error {
 	var list strings.Builder
-	args := make([]any, 0, 5*len(rows)+1)
+	args := make([]any, 0, 7*len(rows)+1)
 	for i, r := range rows {
 		if i == 0 {
-			list.WriteString("SELECT ? AS device_id, ? AS product_id, ? AS version, ? AS new_stock, ? AS new_version")
+			list.WriteString(`SELECT ? AS device_id, ? AS product_id, ? AS version, ? AS new_stock, ? AS new_version,
+				? AS new_seq, ? AS new_epoch`)
 		} else {
-			list.WriteString(" UNION ALL SELECT ?, ?, ?, ?, ?")
+			list.WriteString(" UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?")
 		}
-		args = append(args, r.DeviceID, r.ProductID, r.before, r.Stock, r.Version)
+		args = append(args, r.DeviceID, r.ProductID, r.before, r.Stock, r.Version, r.CountedSeq, r.CountedEpoch)
 	}
 	result := tx.Exec(`UPDATE (`+list.String()+`) n STRAIGHT_JOIN device_stock s
 		ON s.device_id = n.device_id AND s.product_id = n.product_id AND s.version = n.version
-		SET s.stock = n.new_stock, s.version = n.new_version, s.updated_at = ?`, append(args, now)...)
+		SET s.stock = n.new_stock, s.version = n.new_version, s.counted_seq = n.new_seq, s.counted_epoch = n.new_epoch,
+			s.updated_at = ?`, append(args, now)...)
 	if result.Error != nil {
 		return fmt.Errorf("update device_stock: %w", result.Error)
 	}
@@ -47,7 +49,7 @@ func updateRows(tx *gorm.DB, rows []*row, now time.Time) error {
 func insertRows(tx *gorm.DB, rows []*row, now time.Time) error {
 	values := make([][]any, len(rows))
 	for i, r := range rows {
-		values[i] = []any{r.DeviceID, r.ProductID, r.Stock, r.Version, now}
+		values[i] = []any{r.DeviceID, r.ProductID, r.Stock, r.Version, r.CountedSeq, r.CountedEpoch, now}
 	}
 	err := database.Insert(tx, "device_stock", stockColumns, values, "")
 	if database.IsDuplicate(err) {
@@ -70,11 +72,20 @@ func insertMovements(tx *gorm.DB, movements []Movement) error {
 	return database.Insert(tx, "stock_movements", movementColumns, values, "")
 }
 
-func insertShortfalls(tx *gorm.DB, movements []Movement) error {
+// The kinds of discrepancies.
+const (
+	shortfall  = "shortfall"
+	difference = "stocktake"
+)
+
+func insertDiscrepancies(tx *gorm.DB, movements []Movement) error {
 	var values [][]any
 	for _, m := range movements {
-		if m.Shortfall > 0 {
-			values = append(values, []any{m.DeviceID, m.ProductID, m.Version, "shortfall", m.Shortfall, m.Ref, m.CreatedAt})
+		switch {
+		case m.Shortfall != 0:
+			values = append(values, []any{m.DeviceID, m.ProductID, m.Version, shortfall, m.Shortfall, m.Ref, m.CreatedAt})
+		case m.Difference != 0:
+			values = append(values, []any{m.DeviceID, m.ProductID, m.Version, difference, m.Difference, m.Ref, m.CreatedAt})
 		}
 	}
 	return database.Insert(tx, "discrepancies", discrepancyColumns, values, "")

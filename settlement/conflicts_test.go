@@ -113,7 +113,7 @@ func TestConflictsAreEndedByTheAttemptThatLocks(t *testing.T) {
 				}
 			}
 			beforeWrite(t, s.db, updateStock, compete)
-			beforeWrite(t, s.db, "INTO device_stock (device_id, product_id, stock, version, updated_at) VALUES (?, ?, ?, ?, ?) ", func(tx *gorm.DB) {
+			beforeWrite(t, s.db, "INTO device_stock (", func(tx *gorm.DB) {
 				if opening == nil && !strings.Contains(tx.Statement.SQL.String(), "ON DUPLICATE") {
 					compete(tx)
 				}

@@ -138,15 +138,22 @@ func (d *desk) restockAll() {
 	d.books.move(device, 8, units)
 }
 
-// takeStock counts what the books say, up to the cabinet's last event or one before it.
+// takeStock counts what the books say, up to the cabinet's last event.
 func (d *desk) takeStock() {
 	device := int64(1001 + d.IntN(2))
-	upTo := max(0, d.seq[device]-d.Int64N(3))
-	d.exec("UPDATE device_stock SET counted_seq = ? WHERE device_id = ? AND COALESCE(counted_seq, 0) <= ?", upTo, device, upTo)
+	if d.seq[device] == 0 {
+		return
+	}
+	var lines []int64
 	for k := range d.books.version {
-		if k[0] == device && d.counted[k] <= upTo {
-			d.counted[k] = upTo
+		if k[0] == device {
+			lines = append(lines, k[1], d.books.stock[k])
+			d.books.version[k]++
+			d.counted[k] = d.seq[device]
 		}
+	}
+	if len(lines) > 0 {
+		d.stocktake(device, lines...)
 	}
 }
 

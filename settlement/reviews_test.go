@@ -272,10 +272,11 @@ func TestWhatACountHasSeenMovesNothing(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
 			s.cabinet(1001, 7, 10, 8, 10)
-			s.exec("INSERT INTO cabinet_sequences (device_id, epoch, last_seq) VALUES (1001, ?, 1)", c.epoch)
+			s.exec("INSERT INTO cabinet_sequences (device_id, epoch, last_seq) VALUES (1001, ?, ?)", c.countedEpoch, c.counted)
+			s.stocktake(1001, 7, 10, 8, 10)
+			s.exec("UPDATE cabinet_sequences SET epoch = ?", c.epoch)
 			s.settle(1001, event(1001, "e", `"userId":42`, fmt.Sprintf(`"seq":%d`, c.seq),
 				`"items":[{"productId":7,"quantity":2},{"productId":8,"quantity":3,"confidence":0.5}]`))
-			s.exec("UPDATE device_stock SET counted_seq = ?, counted_epoch = ?", c.counted, c.countedEpoch)
 			if _, err := s.decide(s.review(1001, "e").ReviewID, settlement.Amend, 7, 1, 8, 3); err != nil {
 				t.Fatal(err)
 			}

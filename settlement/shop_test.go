@@ -105,6 +105,22 @@ func (s *shop) tryRestock(deviceID int64, stock ...int64) error {
 	})
 }
 
+// stocktake counts a cabinet up to its last event: product, units, product, units …
+func (s *shop) stocktake(deviceID int64, counted ...int64) {
+	s.t.Helper()
+	request := inventory.StocktakeRequest{DeviceID: deviceID, StocktakeID: uuid.NewString(), Actor: "ann"}
+	for pair := range slices.Chunk(counted, 2) {
+		request.Lines = append(request.Lines, inventory.CountedLine{ProductID: pair[0], Counted: pair[1]})
+	}
+	err := s.db.InTxCounted(context.Background(), func(tx *gorm.DB, attempt int) error {
+		_, err := inventory.AddStocktake(tx, attempt, request, database.Now())
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // rows reads a query as text, with | between columns.
 func (s *shop) rows(query string, args ...any) []string {
 	s.t.Helper()

@@ -96,6 +96,7 @@ CREATE TABLE IF NOT EXISTS stock_movements (
   created_at DATETIME(3) NOT NULL,
   PRIMARY KEY (device_id, product_id, version),
   KEY stock_movements_ref (device_id, ref),
+  KEY stock_movements_seq (device_id, seq_epoch, seq),
   KEY stock_movements_newest (device_id, created_at, product_id, version)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 

@@ -1,0 +1,61 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/uuid"
+
+	"doortab/auditlog"
+	"doortab/fleet"
+	"doortab/inventory"
+)
+
+type writeoffInput struct {
+	CabinetPath
+	Body struct {
+		Lines  []writeoffLine `json:"lines" minItems:"1" maxItems:"1000" nullable:"false"`
+		Reason string         `json:"reason" minLength:"1" maxLength:"500"`
+	}
+}
+
+type writeoffLine struct {
+	ProductID int64 `json:"productId" minimum:"1" maximum:"9007199254740991"`
+	Quantity  int64 `json:"quantity" minimum:"1" maximum:"100000" doc:"Units taken away."`
+}
+
+type writeoffAnswer struct {
+	Movements []movementView `json:"movements" nullable:"false"`
+}
+
+func (s *Server) writeoffRoutes() {
+	changeRoute(s, Restocker, huma.Operation{
+		OperationID: "createWriteoff", Method: http.MethodPost, Path: "/v1/cabinets/{deviceId}/writeoffs",
+		Summary: "Take units off a cabinet's book stock that were spoiled, damaged or expired", DefaultStatus: http.StatusCreated,
+		Errors: []int{http.StatusNotFound},
+	}, s.createWriteoff)
+}
+
+func (s *Server) createWriteoff(c change, in *writeoffInput) (*writeoffAnswer, error) {
+	if err := fleet.Exists(c.tx, in.DeviceID); err != nil {
+		return nil, err
+	}
+	if err := onceEach(in.Body.Lines, func(l writeoffLine) int64 { return l.ProductID }); err != nil {
+		return nil, err
+	}
+	request := inventory.WriteoffRequest{
+		DeviceID: in.DeviceID, WriteoffID: uuid.NewString(), Reason: in.Body.Reason, Actor: c.by.TokenID,
+		Lines: make([]inventory.WriteoffLine, len(in.Body.Lines)),
+	}
+	for i, line := range in.Body.Lines {
+		request.Lines[i] = inventory.WriteoffLine(line)
+	}
+	movements, err := inventory.AddWriteoff(c.tx, c.attempt, request, c.now)
+	if err != nil {
+		return nil, err
+	}
+	return &writeoffAnswer{viewMovements(movements)}, auditlog.Write(c.tx, auditlog.Entry{
+		Action: "writeoff.create", Target: fmt.Sprintf("cabinet %d writeoff %s", in.DeviceID, request.WriteoffID), After: in.Body,
+	}, c.now)
+}
