@@ -99,7 +99,7 @@ func TestAPageOfShortagesReadsSomeCabinets(t *testing.T) {
 		}
 		for _, s := range list {
 			place := inventory.ShortageKey{Site: s.Site, DeviceID: s.DeviceID, ProductID: s.ProductID}
-			if after != nil && !(after.Site < place.Site || after.Site == place.Site && after.DeviceID < place.DeviceID) {
+			if after != nil && (place.Site < after.Site || place.Site == after.Site && place.DeviceID <= after.DeviceID) {
 				t.Fatalf("%v comes after %v", place, *after)
 			}
 			after = &place
