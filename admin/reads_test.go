@@ -25,6 +25,8 @@ func (h *harness) settle(payload string, at time.Time) settlement.Answer {
 	if answer.Err != nil {
 		h.t.Fatal(answer.Err)
 	}
+	for settled := database.Now(); !database.Now().After(settled); { // ids of one millisecond come in no order
+	}
 	return answer
 }
 

@@ -83,7 +83,7 @@ func (s *Server) listShortages(ctx context.Context, in *restockListInput) (*rest
 		return &restockListOutput{csvType + "; charset=utf-8; header=present", "Accept", text}, err
 	}
 	list, err := readPage(in.PageInput, func(after *shortagePlace, limit int) ([]inventory.Shortage, error) {
-		return inventory.ListShortages(ctx, s.db, in.Site, (*inventory.ShortageKey)(after), limit)
+		return inventory.ReadShortages(s.db.Read(ctx), in.Site, (*inventory.ShortageKey)(after), limit)
 	}, func(s inventory.Shortage) shortagePlace { return shortagePlace{s.Site, s.DeviceID, s.ProductID} }, viewShortage)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (s *Server) shortagesAsCSV(ctx context.Context, site string) ([]byte, error
 	rows := [][]string{{"deviceId", "site", "productId", "stock", "parLevel", "toBring"}}
 	var after *inventory.ShortageKey
 	for {
-		list, err := inventory.ListShortages(ctx, s.db, site, after, csvChunk)
+		list, err := inventory.ReadShortages(s.db.Read(ctx), site, after, csvChunk)
 		if err != nil {
 			return nil, err
 		}

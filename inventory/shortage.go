@@ -1,10 +1,9 @@
 package inventory
 
 import (
-	"context"
 	"fmt"
 
-	"doortab/database"
+	"gorm.io/gorm"
 )
 
 // Shortage is a product of which a cabinet has less than its lanes are meant to have.
@@ -24,22 +23,22 @@ type ShortageKey struct {
 }
 
 // cabinetsAtOnce bounds how much of the fleet one statement looks at.
-const cabinetsAtOnce = 400
+const cabinetsAtOnce = 200
 
-// ListShortages reads up to limit shortages after a place, in the order of site, cabinet and product; nil means from the
-// first. Where site is not empty, it reads those of that site alone.
-func ListShortages(ctx context.Context, db *database.DB, site string, after *ShortageKey, limit int) ([]Shortage, error) {
+// ReadShortages reads up to limit shortages after a place, in the order of site, cabinet and product; nil means from the
+// first. Where site is not empty, it reads those of that site alone. It looks at some cabinets at a time.
+func ReadShortages(tx *gorm.DB, site string, after *ShortageKey, limit int) ([]Shortage, error) {
 	var list []Shortage
 	from := ShortageKey{}
 	if after != nil {
 		from = *after
 	}
 	for len(list) < limit {
-		cabinets, err := nextCabinets(ctx, db, site, from)
+		cabinets, err := nextCabinets(tx, site, from)
 		if err != nil || len(cabinets) == 0 {
 			return list, err
 		}
-		found, err := shortagesOf(ctx, db, cabinets, from, limit-len(list))
+		found, err := shortagesOf(tx, cabinets, from, limit-len(list))
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +54,7 @@ type placed struct {
 	DeviceID int64
 }
 
-func nextCabinets(ctx context.Context, db *database.DB, site string, from ShortageKey) ([]placed, error) {
+func nextCabinets(tx *gorm.DB, site string, from ShortageKey) ([]placed, error) {
 	query := "SELECT site, device_id FROM cabinets WHERE site >= ? AND (site > ? OR device_id >= ?)"
 	args := []any{from.Site, from.Site, from.DeviceID}
 	if site != "" {
@@ -65,20 +64,20 @@ func nextCabinets(ctx context.Context, db *database.DB, site string, from Shorta
 		query, args = query+" AND NOT (site = ? AND device_id = ?)", append(args, from.Site, from.DeviceID)
 	}
 	var cabinets []placed
-	err := db.Read(ctx).Raw(query+" ORDER BY site, device_id LIMIT ?", append(args, cabinetsAtOnce)...).Scan(&cabinets).Error
+	err := tx.Raw(query+" ORDER BY site, device_id LIMIT ?", append(args, cabinetsAtOnce)...).Scan(&cabinets).Error
 	if err != nil {
 		return nil, fmt.Errorf("list cabinets by site: %w", err)
 	}
 	return cabinets, nil
 }
 
-func shortagesOf(ctx context.Context, db *database.DB, cabinets []placed, from ShortageKey, limit int) ([]Shortage, error) {
+func shortagesOf(tx *gorm.DB, cabinets []placed, from ShortageKey, limit int) ([]Shortage, error) {
 	ids := make([]int64, len(cabinets))
 	for i, c := range cabinets {
 		ids[i] = c.DeviceID
 	}
 	var found []Shortage
-	err := db.Read(ctx).Raw(`SELECT c.site, c.device_id, p.product_id, COALESCE(s.stock, 0) AS stock, p.par_level,
+	err := tx.Raw(`SELECT c.site, c.device_id, p.product_id, COALESCE(s.stock, 0) AS stock, p.par_level,
 			p.capacity - COALESCE(s.stock, 0) AS to_bring
 		FROM (
 			SELECT device_id, product_id, SUM(par_level) AS par_level, SUM(capacity) AS capacity

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -55,4 +56,54 @@ func TestImportAndExport(t *testing.T) {
 	if n := in.count("SELECT COUNT(*) FROM audit_log WHERE actor = 'command'"); n != 3 {
 		t.Errorf("%d changes in the audit log by a command, want 3", n)
 	}
+}
+
+// The commands of docs/operating.md, pasted into a shell.
+func TestFillingAndSpreadsheetsAsDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := "set -euo pipefail\n"
+	for _, section := range []string{"REST", "Planogram, filling, restock list", "Products and planograms as CSV"} {
+		_, text, found := strings.Cut(string(page), "\n## "+section+"\n")
+		if !found {
+			t.Fatalf("docs/operating.md has no section %q", section)
+		}
+		text, _, _ = strings.Cut(text, "\n## ")
+		for _, block := range shellBlock.FindAllStringSubmatch(text, -1) {
+			script += block[1]
+		}
+	}
+	d := dev(t, "--no-simulator")
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "bin"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(build(t), filepath.Join(folder, "bin", "doortab")); err != nil {
+		t.Fatal(err)
+	}
+	shell := exec.CommandContext(t.Context(), "bash", "-c", script)
+	shell.Dir = folder
+	shell.Env = append(withoutSettings(os.Environ()), asProgram+"=1", "API="+d.ready.HTTP, "TOKEN="+d.ready.AdminToken,
+		"DOORTAB_DATABASE_DSN="+d.ready.DSN)
+	out, err := shell.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{
+		`"lanes":[{"lane":1,`, "deviceId,site,productId,stock,parLevel,toBring", `"epc":"3036142C8C008F8000053244"`,
+		"0 added, 0 changed", "planograms: 0 changed, ",
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the page's output lacks %s:\n%s", want, out)
+			break
+		}
+	}
+	if strings.Contains(string(out), "urn:doortab:problem") {
+		t.Errorf("a command of the page is refused:\n%s", out)
+	}
+	d.signal(os.Interrupt)
+	d.summary(0)
 }
