@@ -39,7 +39,7 @@ func TestACabinetIsRegisteredAndGetsCredentials(t *testing.T) {
 	}
 	r := h.expect(http.StatusCreated, h.send(Admin, "POST", "/v1/cabinets/1001/credentials", ""))
 	secret, _ := r.json(t)["secret"].(string)
-	if r.json(t)["username"] != "1001" || len(secret) != 43 || r.header.Get("Cache-Control") != "no-store" {
+	if r.json(t)["username"] != "1001" || len(secret) != 64 || r.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("credentials %s", r.body)
 	}
 	items, _ := h.walk("/v1/cabinets?")

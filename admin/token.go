@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"sync"
@@ -61,7 +61,8 @@ func CreateToken(ctx context.Context, db *database.DB, name string, role Role) (
 	if err != nil {
 		return Token{}, fmt.Errorf("token id: %w", err)
 	}
-	t := Token{id.String(), name, role, database.Now(), base64.RawURLEncoding.EncodeToString(bits[:])}
+	// In hex, since a secret that begins with a hyphen is a flag to a command line.
+	t := Token{id.String(), name, role, database.Now(), hex.EncodeToString(bits[:])}
 	hash := sha256.Sum256([]byte(t.Secret))
 	attempts := 0
 	err = db.InTxCounted(ctx, func(tx *gorm.DB, attempt int) error {

@@ -13,7 +13,7 @@ func TestADeletedTokenStops(t *testing.T) {
 	h := newHarness(t)
 	r := h.expect(http.StatusCreated, h.send(Admin, "POST", "/v1/tokens", `{"name":"Büro","role":"operator"}`))
 	made := r.json(t)
-	if r.header.Get("Cache-Control") != "no-store" || made["role"] != "operator" || made["name"] != "Büro" || len(made["token"].(string)) != 43 {
+	if r.header.Get("Cache-Control") != "no-store" || made["role"] != "operator" || made["name"] != "Büro" || len(made["token"].(string)) != 64 {
 		t.Errorf("made %v", made)
 	}
 	h.tokens["mine"] = made["token"].(string)

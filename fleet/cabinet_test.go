@@ -135,7 +135,7 @@ func TestASecretIsStoredOnlyAsItsHash(t *testing.T) {
 	r := NewRegistry(db)
 	register(t, r, 1)
 	first, err := r.RotateSecret(t.Context(), 1)
-	if err != nil || len(first) != 43 {
+	if err != nil || len(first) != 64 {
 		t.Fatalf("secret of %d characters, %v", len(first), err)
 	}
 	second, err := r.RotateSecret(t.Context(), 1)

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"time"
@@ -17,8 +18,9 @@ import (
 	"doortab/database"
 )
 
-// RotateSecret gives a cabinet a new secret and returns it: 256 random bits in base64url. Only hashes of it are kept, so
-// it can be shown this once. The old one stops within seconds, see [Authenticator]. It returns [ErrNotFound].
+// RotateSecret gives a cabinet a new secret and returns it: 256 random bits in hex, which no command line takes for a flag.
+// Only hashes of it are kept, so it can be shown this once. The old one stops within seconds, see [Authenticator]. It
+// returns [ErrNotFound].
 func (r *Registry) RotateSecret(ctx context.Context, deviceID int64) (secret string, err error) {
 	secret = newSecret()
 	hash, mosquitto := sha256.Sum256([]byte(secret)), mosquittoHash(secret)
@@ -45,7 +47,7 @@ func (r *Registry) RotateSecret(ctx context.Context, deviceID int64) (secret str
 func newSecret() string {
 	var bits [32]byte
 	_, _ = rand.Read(bits[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(bits[:])
+	return hex.EncodeToString(bits[:])
 }
 
 // mosquittoIterations: repeating the hash slows down who guesses passwords, and nobody guesses 256 random bits. It would
