@@ -267,16 +267,25 @@ func TestWhatACountHasSeenMovesNothing(t *testing.T) {
 		"after the count":          {0, 6, 0, 5, "7|1|1, 8|-3|-3"},
 		"of a newer controller":    {1, 5, 0, 5, "7|1|1, 8|-3|-3"},
 		"up to the count of a new": {1, 5, 1, 7, "7|1|0, 8|-3|0"},
+		"of an older controller":   {0, 5, 1, 1, "7|1|0, 8|-3|0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
 			s.cabinet(1001, 7, 10, 8, 10)
-			s.exec("INSERT INTO cabinet_sequences (device_id, epoch, last_seq) VALUES (1001, ?, ?)", c.countedEpoch, c.counted)
-			s.stocktake(1001, 7, 10, 8, 10)
-			s.exec("UPDATE cabinet_sequences SET epoch = ?", c.epoch)
+			count := func() {
+				s.exec("REPLACE INTO cabinet_sequences (device_id, epoch, last_seq) VALUES (1001, ?, 10)", c.countedEpoch)
+				s.stocktake(1001, c.counted, 7, 10, 8, 10)
+			}
+			if c.countedEpoch < c.epoch {
+				count()
+			}
+			s.exec("REPLACE INTO cabinet_sequences (device_id, epoch, last_seq) VALUES (1001, ?, 1)", c.epoch)
 			s.settle(1001, event(1001, "e", `"userId":42`, fmt.Sprintf(`"seq":%d`, c.seq),
 				`"items":[{"productId":7,"quantity":2},{"productId":8,"quantity":3,"confidence":0.5}]`))
+			if c.countedEpoch >= c.epoch {
+				count()
+			}
 			if _, err := s.decide(s.review(1001, "e").ReviewID, settlement.Amend, 7, 1, 8, 3); err != nil {
 				t.Fatal(err)
 			}

@@ -18,6 +18,7 @@ import (
 	"doortab/cabinet"
 	"doortab/database"
 	"doortab/database/databasetest"
+	"doortab/fleet"
 	"doortab/inventory"
 	"doortab/settlement"
 )
@@ -105,15 +106,46 @@ func (s *shop) tryRestock(deviceID int64, stock ...int64) error {
 	})
 }
 
-// stocktake counts a cabinet up to its last event: product, units, product, units …
-func (s *shop) stocktake(deviceID int64, counted ...int64) {
+// stocktake takes stock as of a seq: product, units, product, units …
+func (s *shop) stocktake(deviceID int64, asOfSeq int, counted ...int64) {
 	s.t.Helper()
-	request := inventory.StocktakeRequest{DeviceID: deviceID, StocktakeID: uuid.NewString(), Actor: "ann"}
+	seq := int64(asOfSeq)
+	if _, err := s.tryStocktake(deviceID, &seq, counted...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *shop) tryStocktake(deviceID int64, asOfSeq *int64, counted ...int64) (movements []inventory.Movement, err error) {
+	request := inventory.StocktakeRequest{DeviceID: deviceID, StocktakeID: uuid.NewString(), AsOfSeq: asOfSeq, Actor: "ann"}
 	for pair := range slices.Chunk(counted, 2) {
 		request.Lines = append(request.Lines, inventory.CountedLine{ProductID: pair[0], Counted: pair[1]})
 	}
+	err = s.db.InTxCounted(context.Background(), func(tx *gorm.DB, attempt int) (err error) {
+		movements, err = inventory.AddStocktake(tx, attempt, request, database.Now())
+		return err
+	})
+	return movements, err
+}
+
+func (s *shop) writeOff(deviceID, productID, units int64) {
+	s.t.Helper()
+	request := inventory.WriteoffRequest{
+		DeviceID: deviceID, WriteoffID: uuid.NewString(), Reason: "expired", Actor: "ann",
+		Lines: []inventory.WriteoffLine{{ProductID: productID, Quantity: units}},
+	}
 	err := s.db.InTxCounted(context.Background(), func(tx *gorm.DB, attempt int) error {
-		_, err := inventory.AddStocktake(tx, attempt, request, database.Now())
+		_, err := inventory.AddWriteoff(tx, attempt, request, database.Now())
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *shop) replaceController(deviceID int64) {
+	s.t.Helper()
+	err := s.db.InTx(context.Background(), func(tx *gorm.DB) error {
+		_, _, err := fleet.ReplaceController(tx, deviceID)
 		return err
 	})
 	if err != nil {
