@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -20,28 +19,21 @@ var (
 )
 
 // updateRows writes all rows in one statement, each only where its version is still the one
-// that was read. The derived table comes first, so that rows are locked in its order.
+// that was read.
 func updateRows(tx *gorm.DB, rows []*row, now time.Time) error {
-	var list strings.Builder
-	args := make([]any, 0, 7*len(rows)+1)
+	values := make([][]any, len(rows))
 	for i, r := range rows {
-		if i == 0 {
-			list.WriteString(`SELECT ? AS device_id, ? AS product_id, ? AS version, ? AS new_stock, ? AS new_version,
-				? AS new_seq, ? AS new_epoch`)
-		} else {
-			list.WriteString(" UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?")
+		values[i] = []any{
+			r.DeviceID, r.ProductID, r.before, r.Stock, r.Version, r.CountedSeq, r.CountedEpoch, now,
 		}
-		args = append(args, r.DeviceID, r.ProductID, r.before, r.Stock, r.Version, r.CountedSeq, r.CountedEpoch)
 	}
-	result := tx.Exec(`UPDATE (`+list.String()+`) n STRAIGHT_JOIN device_stock s
-		ON s.device_id = n.device_id AND s.product_id = n.product_id AND s.version = n.version
-		SET s.stock = n.new_stock, s.version = n.new_version, s.counted_seq = n.new_seq, s.counted_epoch = n.new_epoch,
-			s.updated_at = ?`, append(args, now)...)
-	if result.Error != nil {
-		return fmt.Errorf("update device_stock: %w", result.Error)
+	changed, err := database.UpdateEach(tx, "device_stock", []string{"device_id", "product_id", "version"},
+		[]string{"stock", "version", "counted_seq", "counted_epoch", "updated_at"}, values)
+	if err != nil {
+		return err
 	}
-	if result.RowsAffected != int64(len(rows)) {
-		return fmt.Errorf("update device_stock: %d of %d rows: %w", result.RowsAffected, len(rows), database.ErrConflict)
+	if changed != int64(len(rows)) {
+		return fmt.Errorf("update device_stock: %d of %d rows: %w", changed, len(rows), database.ErrConflict)
 	}
 	return nil
 }
