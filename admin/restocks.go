@@ -1,14 +1,8 @@
 package admin
 
 import (
-	"fmt"
-	"net/http"
-
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 
-	"doortab/auditlog"
-	"doortab/fleet"
 	"doortab/inventory"
 )
 
@@ -30,18 +24,11 @@ type restockAnswer struct {
 }
 
 func (s *Server) restockRoutes() {
-	changeRoute(s, Restocker, huma.Operation{
-		OperationID: "createRestock", Method: http.MethodPost, Path: "/v1/cabinets/{deviceId}/restocks",
-		Summary: "Add units to a cabinet's book stock", DefaultStatus: http.StatusCreated,
-		Errors: []int{http.StatusNotFound},
-	}, s.createRestock)
+	changeRoute(s, Restocker, stockChange("createRestock", "restocks", "Add units to a cabinet's book stock"), s.createRestock)
 }
 
 func (s *Server) createRestock(c change, in *restockInput) (*restockAnswer, error) {
-	if err := fleet.Exists(c.tx, in.DeviceID); err != nil {
-		return nil, err
-	}
-	if err := onceEach(in.Body.Lines, func(l restockLine) int64 { return l.ProductID }); err != nil {
+	if err := checkLines(c, in.DeviceID, in.Body.Lines, func(l restockLine) int64 { return l.ProductID }); err != nil {
 		return nil, err
 	}
 	lines := make([]inventory.RestockLine, len(in.Body.Lines))
@@ -55,11 +42,5 @@ func (s *Server) createRestock(c change, in *restockInput) (*restockAnswer, erro
 	if err != nil {
 		return nil, err
 	}
-	err = auditlog.Write(c.tx, auditlog.Entry{
-		Action: "restock.create", Target: fmt.Sprintf("cabinet %d restock %s", in.DeviceID, id), After: in.Body,
-	}, c.now)
-	if err != nil {
-		return nil, err
-	}
-	return &restockAnswer{viewMovements(movements)}, nil
+	return &restockAnswer{viewMovements(movements)}, c.logStockChange("restock", in.DeviceID, id, in.Body)
 }

@@ -1,14 +1,8 @@
 package admin
 
 import (
-	"fmt"
-	"net/http"
-
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 
-	"doortab/auditlog"
-	"doortab/fleet"
 	"doortab/inventory"
 )
 
@@ -31,18 +25,12 @@ type stocktakeAnswer struct {
 }
 
 func (s *Server) stocktakeRoutes() {
-	changeRoute(s, Restocker, huma.Operation{
-		OperationID: "createStocktake", Method: http.MethodPost, Path: "/v1/cabinets/{deviceId}/stocktakes",
-		Summary: "Set book stock to what was counted; products not listed stay as they are", DefaultStatus: http.StatusCreated,
-		Errors: []int{http.StatusNotFound},
-	}, s.createStocktake)
+	changeRoute(s, Restocker, stockChange("createStocktake", "stocktakes",
+		"Set book stock to what was counted; products not listed stay as they are"), s.createStocktake)
 }
 
 func (s *Server) createStocktake(c change, in *stocktakeInput) (*stocktakeAnswer, error) {
-	if err := fleet.Exists(c.tx, in.DeviceID); err != nil {
-		return nil, err
-	}
-	if err := onceEach(in.Body.Lines, func(l countedLine) int64 { return l.ProductID }); err != nil {
+	if err := checkLines(c, in.DeviceID, in.Body.Lines, func(l countedLine) int64 { return l.ProductID }); err != nil {
 		return nil, err
 	}
 	request := inventory.StocktakeRequest{
@@ -63,20 +51,5 @@ func (s *Server) createStocktake(c change, in *stocktakeInput) (*stocktakeAnswer
 				discrepancyView{m.DeviceID, m.ProductID, string(m.Kind), m.Difference, m.Ref, m.CreatedAt})
 		}
 	}
-	return answer, auditlog.Write(c.tx, auditlog.Entry{
-		Action: "stocktake.create", Target: fmt.Sprintf("cabinet %d stocktake %s", in.DeviceID, request.StocktakeID), After: in.Body,
-	}, c.now)
-}
-
-// onceEach refuses lines that name a product twice.
-func onceEach[T any](lines []T, product func(T) int64) error {
-	seen := make(map[int64]bool, len(lines))
-	for _, line := range lines {
-		id := product(line)
-		if seen[id] {
-			return fmt.Errorf("product %d is there twice: %w", id, errRepeated)
-		}
-		seen[id] = true
-	}
-	return nil
+	return answer, c.logStockChange("stocktake", in.DeviceID, request.StocktakeID, in.Body)
 }

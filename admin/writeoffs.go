@@ -1,14 +1,8 @@
 package admin
 
 import (
-	"fmt"
-	"net/http"
-
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 
-	"doortab/auditlog"
-	"doortab/fleet"
 	"doortab/inventory"
 )
 
@@ -30,18 +24,12 @@ type writeoffAnswer struct {
 }
 
 func (s *Server) writeoffRoutes() {
-	changeRoute(s, Restocker, huma.Operation{
-		OperationID: "createWriteoff", Method: http.MethodPost, Path: "/v1/cabinets/{deviceId}/writeoffs",
-		Summary: "Take units off a cabinet's book stock that were spoiled, damaged or expired", DefaultStatus: http.StatusCreated,
-		Errors: []int{http.StatusNotFound},
-	}, s.createWriteoff)
+	changeRoute(s, Restocker, stockChange("createWriteoff", "writeoffs",
+		"Take units off a cabinet's book stock that were spoiled, damaged or expired"), s.createWriteoff)
 }
 
 func (s *Server) createWriteoff(c change, in *writeoffInput) (*writeoffAnswer, error) {
-	if err := fleet.Exists(c.tx, in.DeviceID); err != nil {
-		return nil, err
-	}
-	if err := onceEach(in.Body.Lines, func(l writeoffLine) int64 { return l.ProductID }); err != nil {
+	if err := checkLines(c, in.DeviceID, in.Body.Lines, func(l writeoffLine) int64 { return l.ProductID }); err != nil {
 		return nil, err
 	}
 	request := inventory.WriteoffRequest{
@@ -55,7 +43,5 @@ func (s *Server) createWriteoff(c change, in *writeoffInput) (*writeoffAnswer, e
 	if err != nil {
 		return nil, err
 	}
-	return &writeoffAnswer{viewMovements(movements)}, auditlog.Write(c.tx, auditlog.Entry{
-		Action: "writeoff.create", Target: fmt.Sprintf("cabinet %d writeoff %s", in.DeviceID, request.WriteoffID), After: in.Body,
-	}, c.now)
+	return &writeoffAnswer{viewMovements(movements)}, c.logStockChange("writeoff", in.DeviceID, request.WriteoffID, in.Body)
 }

@@ -57,8 +57,7 @@ func witnesses(items []*item) (weighed []int64, epcs []string) {
 		}
 		epcs = append(append(epcs, it.event.RFID.Before...), it.event.RFID.After...)
 	}
-	slices.Sort(weighed)
-	return slices.Compact(weighed), epcs
+	return distinct(weighed), epcs
 }
 
 func (b *books) readStrays(tx *gorm.DB, devices []int64) error {

@@ -55,8 +55,7 @@ func eventKeys(items []*item) (keys [][]any, devices []int64) {
 			devices = append(devices, it.key.deviceID)
 		}
 	}
-	slices.Sort(devices)
-	return keys, slices.Compact(devices)
+	return keys, distinct(devices)
 }
 
 func (k *known) readOutcomes(tx *gorm.DB, keys [][]any) error {
