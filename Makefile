@@ -2,8 +2,8 @@
 
 .DEFAULT_GOAL := help
 
-# How long `make run` runs, with how many cabinets, how many events a second, which faults, and further flags of `doortab dev`.
-# What isn't set is left to the program.
+# How long `make run` runs, with how many cabinets, how many events a second, which faults, and further flags of `doortab dev` (of
+# `doortab bench` for `make bench`). What isn't set is left to the program.
 DURATION ?=
 CABINETS ?=
 RATE     ?=
@@ -22,7 +22,7 @@ GOLANGCI         := .tools/golangci-lint-$(GOLANGCI_VERSION)-$(shell go env GOVE
 # The packages that talk to the database.
 DATABASE_PACKAGES = $(patsubst %,./%/...,$(wildcard database migrations inventory fleet door settlement audit auditlog spreadsheet))
 
-.PHONY: help setup run test test-short test-mysql lint fuzz build audit fmt clean
+.PHONY: help setup run bench test test-short test-mysql lint fuzz build audit fmt clean
 
 help: ## shows this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ run: setup build ## runs the whole product with simulated cabinets (DURATION=20s
 	@exec bin/doortab dev \
 	  $(if $(DURATION),'--duration=$(DURATION)') $(if $(CABINETS),'--cabinets=$(CABINETS)') \
 	  $(if $(RATE),'--rate=$(RATE)') $(if $(FAULTS),'--faults=$(FAULTS)') $(ARGS)
+
+bench: setup build ## measures Doortab beside the usual design (ARGS='settle hot --quick')
+	@exec bin/doortab bench $(ARGS)
 
 test: setup ## runs all tests with the race detector, on servers of their own
 	@scripts/setup curl # a page of docs is pasted into a shell

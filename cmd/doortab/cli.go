@@ -15,6 +15,7 @@ type commandLine struct {
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database schema up or down, or show its state."`
 	Simulate    simulateCommand    `cmd:"" help:"Run simulated cabinets against a serving doortab and compare the books."`
 	Evidence    evidenceCommand    `cmd:"" help:"Measure wrong charges and reviews of scales, tags and counts on shelves whose truth is known."`
+	Bench       benchCommand       `cmd:"" help:"Measure Doortab beside the usual design, on private services."`
 	Audit       auditCommand       `cmd:"" help:"Check the invariants of the books; exit status 1 on any violation."`
 	Token       tokenCommand       `cmd:"" help:"API tokens."`
 	Cabinet     cabinetCommand     `cmd:"" help:"Cabinets."`

@@ -1,0 +1,138 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"doortab/database"
+	"doortab/services"
+)
+
+// Lab is the place of one run: private services in a temporary folder, and the sizes of the work.
+type Lab struct {
+	Quick bool
+	sizes
+
+	server   services.MariaDBOptions
+	servers  *services.Group // MariaDB and Redis
+	others   []*services.Group
+	admin    *database.DB // for schemas and the server's counters
+	schemas  int
+	progress io.Writer
+	log      *slog.Logger
+
+	position string    // of the part among those that run, for the progress
+	started  time.Time // of the run
+}
+
+// sizes are how much a run works with.
+type sizes struct {
+	cabinets int
+	slices   int           // turns of each design
+	slice    time.Duration // length of a turn
+	search   time.Duration // length of a try of one number of workers of the usual design
+	probes   int           // events by which the core's own cost is counted
+}
+
+func sizesOf(o Options) sizes {
+	s := sizes{cabinets: 1000, slices: 5, slice: 4 * time.Second, search: 2 * time.Second, probes: 20_000}
+	if o.Quick {
+		s = sizes{cabinets: 1000, slices: 3, slice: time.Second, search: 300 * time.Millisecond, probes: 2000}
+	}
+	if o.Seconds > 0 {
+		s.slice = time.Duration(o.Seconds * float64(time.Second) / float64(s.slices))
+	}
+	return s
+}
+
+// serverOf is as services start it, a commit on disk before it is answered, with memory for the data of the largest part and
+// a redo log that no slice fills.
+func serverOf(o Options) services.MariaDBOptions {
+	if o.Quick {
+		return services.MariaDBOptions{BufferPoolMiB: 512, LogMiB: 512}
+	}
+	return services.MariaDBOptions{BufferPoolMiB: 1024, LogMiB: 1024}
+}
+
+func newLab(o Options) *Lab {
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	log := slog.New(slog.NewTextHandler(o.Progress, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return &Lab{Quick: o.Quick, sizes: sizesOf(o), server: serverOf(o), progress: o.Progress, log: log, started: time.Now()}
+}
+
+// start runs the services. Whoever starts a Lab closes it.
+func (l *Lab) start(ctx context.Context) (err error) {
+	l.say("starting private MariaDB and Redis")
+	l.servers, err = services.Start(ctx, services.Options{MariaDB: &l.server, Redis: &services.RedisOptions{}, Logger: l.log})
+	if err != nil {
+		return err
+	}
+	l.admin, err = database.Open(database.Config{DSN: l.servers.MariaDB.DSN("mysql"), Pool: 2, Logger: l.log, AnswerWait: time.Hour})
+	if err != nil {
+		return errors.Join(err, l.close(ctx))
+	}
+	return nil
+}
+
+func (l *Lab) close(ctx context.Context) error {
+	var errs []error
+	if l.admin != nil {
+		errs = append(errs, l.admin.Close())
+	}
+	for _, group := range append(l.others, l.servers) {
+		errs = append(errs, group.Stop(context.WithoutCancel(ctx)))
+	}
+	return errors.Join(errs...)
+}
+
+// mosquitto starts a broker for one part; it runs until the Lab closes.
+func (l *Lab) mosquitto(ctx context.Context, o services.MosquittoOptions) (*services.Mosquitto, error) {
+	group, err := services.Start(ctx, services.Options{Mosquitto: &o, Logger: l.log})
+	if err != nil {
+		return nil, err
+	}
+	l.others = append(l.others, group)
+	return group.Mosquitto, nil
+}
+
+// schema makes an empty database of a name of its own and returns its DSN.
+func (l *Lab) schema(ctx context.Context, of string) (dsn string, err error) {
+	l.schemas++
+	name := fmt.Sprintf("%s_%d", of, l.schemas)
+	if _, err := l.admin.SQL().ExecContext(ctx, "CREATE DATABASE "+name+" CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"); err != nil {
+		return "", fmt.Errorf("create database %s: %w", name, err)
+	}
+	return l.servers.MariaDB.DSN(name), nil
+}
+
+// drop removes a database, so that the next part finds the server's memory free.
+func (l *Lab) drop(ctx context.Context, dsn string) error {
+	settings, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return fmt.Errorf("drop a database: %w", err)
+	}
+	name := settings.DBName
+	if _, err := l.admin.SQL().ExecContext(context.WithoutCancel(ctx), "DROP DATABASE "+name); err != nil {
+		return fmt.Errorf("drop database %s: %w", name, err)
+	}
+	return nil
+}
+
+func (l *Lab) begin(p part, number, of int) {
+	l.position = fmt.Sprintf("%d/%d %s: ", number, of, p.name)
+	l.say("%s", p.about)
+}
+
+// say prints a line of progress.
+func (l *Lab) say(format string, args ...any) {
+	elapsed := time.Since(l.started).Round(100 * time.Millisecond).Seconds()
+	_, _ = fmt.Fprintf(l.progress, "%6.1f s  %s%s\n", elapsed, l.position, fmt.Sprintf(format, args...))
+}

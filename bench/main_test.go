@@ -1,0 +1,9 @@
+package bench
+
+import (
+	"testing"
+
+	"doortab/services/servicestest"
+)
+
+func TestMain(m *testing.M) { servicestest.Main(m) }
