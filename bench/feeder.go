@@ -2,7 +2,9 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -29,11 +31,15 @@ func newFeeder(i *intake.Intake) *feeder {
 	return &feeder{intake: i, places: make(chan struct{}, window), freed: make(chan struct{}, 1)}
 }
 
-// feed keeps the window full for d and waits until the last delivery is acknowledged. It returns how many a second were
-// acknowledged within d, which leaves out those that were in the window at its end, and how many were in all.
-func (p *product) feed(
-	ctx context.Context, d time.Duration, next func() (settlement.Delivery, error),
-) (perSecond float64, acknowledged int64, err error) {
+// fed is what a turn of feeding came to.
+type fed struct {
+	perSecond float64       // acknowledged within the time, without those in the window at its end
+	all       int64         // acknowledged, those too
+	took      time.Duration // until the last of them
+}
+
+// feed keeps the window full for d, or until next returns io.EOF, and waits until the last delivery is acknowledged.
+func (p *product) feed(ctx context.Context, d time.Duration, next func() (settlement.Delivery, error)) (result fed, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -46,18 +52,29 @@ func (p *product) feed(
 	}()
 	f := newFeeder(p.intake)
 	started := time.Now()
-	for time.Since(started) < d && ctx.Err() == nil {
+	if err = f.fill(ctx, started.Add(d), next); err != nil {
+		return result, err
+	}
+	result.perSecond = float64(f.acknowledged.Load()) / time.Since(started).Seconds()
+	err = f.drain(ctx)
+	result.all, result.took = f.acknowledged.Load(), time.Since(started)
+	return result, err
+}
+
+func (f *feeder) fill(ctx context.Context, until time.Time, next func() (settlement.Delivery, error)) error {
+	for time.Now().Before(until) && ctx.Err() == nil {
 		delivery, err := next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
 		if err != nil {
-			return 0, 0, err
+			return err
 		}
 		if err := f.offer(ctx, delivery); err != nil {
-			return 0, 0, err
+			return err
 		}
 	}
-	perSecond = float64(f.acknowledged.Load()) / time.Since(started).Seconds()
-	err = f.drain(ctx)
-	return perSecond, f.acknowledged.Load(), err
+	return nil
 }
 
 func (f *feeder) offer(ctx context.Context, d settlement.Delivery) error {

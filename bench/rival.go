@@ -43,8 +43,10 @@ func (l *Lab) newRival(ctx context.Context, cabinets int) (*rival, error) {
 	return r, nil
 }
 
-// settle works for d and returns how many events a second it settled.
-func (r *rival) settle(ctx context.Context, d time.Duration, next func() usual.Event) (perSecond float64, err error) {
+// settle works for d and returns how many events a second it settled, and how many in all.
+func (r *rival) settle(
+	ctx context.Context, d time.Duration, next func() usual.Event,
+) (perSecond float64, all int64, err error) {
 	var settled atomic.Int64
 	var crew sync.WaitGroup
 	started := time.Now()
@@ -63,13 +65,13 @@ func (r *rival) settle(ctx context.Context, d time.Duration, next func() usual.E
 	crew.Wait()
 	took := time.Since(started)
 	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
+		return 0, 0, context.Cause(ctx)
 	}
 	if settled.Load() == 0 {
 		err, _ := r.lastErr.Load().(error)
-		return 0, fmt.Errorf("the usual design settled nothing in %s: %w", took, err)
+		return 0, 0, fmt.Errorf("the usual design settled nothing in %s: %w", took, err)
 	}
-	return float64(settled.Load()) / took.Seconds(), nil
+	return float64(settled.Load()) / took.Seconds(), settled.Load(), nil
 }
 
 // chooseCrew finds the number of workers that settle the most, so that the usual design does its best.
@@ -80,7 +82,7 @@ func (l *Lab) chooseCrew(ctx context.Context, r *rival, next func() usual.Event)
 		if err := r.design.Workers(workers); err != nil {
 			return err
 		}
-		rate, err := r.settle(ctx, l.search, next)
+		rate, _, err := r.settle(ctx, l.search, next)
 		if err != nil {
 			return err
 		}
