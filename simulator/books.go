@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"doortab/cabinet"
+	"doortab/simulator/physical"
 )
 
 // eventKey names one door-close event.
@@ -22,24 +23,46 @@ func (k eventKey) String() string { return fmt.Sprintf("event %d/%s", k.deviceID
 
 // entry is what the simulator knows of one event that a door reported.
 type entry struct {
-	key    eventKey
-	userID int64
-	taken  []quantity // physically taken and surely seen, ascending by product
-	want   cabinet.Outcome
+	key     eventKey
+	kind    physical.Kind // of the cabinet
+	restock bool
+	seq     int64
+	userID  int64
+	truth   []quantity // units that are gone, or were brought; ascending by product
+	// Where the cabinet's own count is the only witness, it is known beforehand what the outcome must be and charge. What
+	// scales and antennas make of a door is for Doortab to judge: there the first receipt counts, or else the settlement.
+	counted bool
+	sure    []quantity
+	want    cabinet.Outcome
 
-	answered   bool
-	outcome    cabinet.Outcome
-	orderID    string
-	charged    []quantity // as the receipt says
-	digest     [sha256.Size]byte
-	contradict string // what a later receipt said differently
+	answered     bool
+	outcome      cabinet.Outcome
+	unattributed bool // nobody knows who it was, and that is all there is to doubt
+	orderID      string
+	charged      []quantity // as the receipt says
+	digest       [sha256.Size]byte
+	contradict   string // what a later receipt said differently
 
 	changed    bool // another content was sent under its id
 	conflicted bool // and answered as a conflict
 
+	decisions []decision // of an operator, in order
+
 	// pending: the event, or the other content under its id, is still in an outbox, and Doortab was still busy answering when
 	// the drain ended. What is pending may be settled or not, at this moment or later.
 	pending bool
+}
+
+// newEntry is the event of a report; truth are the units that are gone or were brought by it.
+func newEntry(r *report, kind physical.Kind, userID int64, truth []quantity) *entry {
+	e := &entry{
+		key: eventKey{r.DeviceID, r.CloseEventID}, kind: kind, restock: r.Kind == cabinet.KindRestock, seq: r.Seq,
+		userID: userID, truth: truth,
+	}
+	if kind == physical.KindItems {
+		e.counted, e.sure, e.want = true, r.sure(), r.expected()
+	}
+	return e
 }
 
 // books are the simulator's own: every event that was put in an outbox, and what was answered.
@@ -47,6 +70,7 @@ type books struct {
 	mu      sync.Mutex
 	events  map[eventKey]*entry
 	minted  map[eventKey]bool // by door sessions of this run
+	doubts  []eventKey        // that wait for an operator, the oldest first
 	strange []string          // receipts that no event explains
 	counts  counts
 	last    time.Time
@@ -102,7 +126,10 @@ func (b *books) note(deviceID int64, payload []byte, now time.Time) (id string, 
 		b.unexplained(deviceID, &r)
 		return "", false
 	case r.Outcome == cabinet.Conflict && e.changed:
-		e.conflicted = true
+		if !e.conflicted {
+			e.conflicted = true
+			b.doubts = append(b.doubts, e.key)
+		}
 		return r.CloseEventID, true
 	case e.answered:
 		e.compare(&r, digest)
@@ -133,7 +160,33 @@ func (b *books) answer(e *entry, r *cabinet.Receipt, digest [sha256.Size]byte) {
 		b.counts.settled++
 	case cabinet.Review:
 		b.counts.review++
+		e.unattributed = onlyUnattributed(r.Reasons)
+		b.doubts = append(b.doubts, e.key)
 	}
+}
+
+func onlyUnattributed(reasons []cabinet.Reason) bool {
+	return !slices.ContainsFunc(reasons, func(r cabinet.Reason) bool { return r != cabinet.ReasonUnattributed && !r.Informs() })
+}
+
+// nextDoubt takes the oldest event from the queue that waits for an operator, with what truly happened.
+func (b *books) nextDoubt() (e entry, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.doubts) == 0 {
+		return entry{}, false
+	}
+	key := b.doubts[0]
+	b.doubts = b.doubts[1:]
+	return *b.events[key], true
+}
+
+// decide notes what an operator decided.
+func (b *books) decide(key eventKey, d decision) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.events[key]
+	e.decisions = append(e.decisions, d)
 }
 
 // compare keeps the first contradiction: every receipt of an event says the same but for duplicate (R2).

@@ -28,7 +28,7 @@ func settledReceipt() cabinet.Receipt {
 func oneEvent() (*books, eventKey) {
 	b := newBooks()
 	key := eventKey{1001, "e1"}
-	b.open(&entry{key: key, userID: 5, taken: []quantity{{7, 2}}, want: cabinet.Settled})
+	b.open(&entry{key: key, userID: 5, truth: []quantity{{7, 2}}})
 	return b, key
 }
 
@@ -94,5 +94,35 @@ func TestReceiptsThatNoEventExplains(t *testing.T) {
 				t.Errorf("answers %q, strange %q", id, strange)
 			}
 		})
+	}
+}
+
+func TestWhatWaitsForAnOperator(t *testing.T) {
+	t.Parallel()
+	b, key := oneEvent()
+	if _, ok := b.nextDoubt(); ok {
+		t.Fatal("an event without a receipt waits")
+	}
+	r := settledReceipt()
+	r.Outcome, r.Reasons = cabinet.Review, []cabinet.Reason{cabinet.ReasonUnattributed, cabinet.ReasonClockSkew}
+	b.note(1001, receipt(t, r), noon)
+	b.note(1001, receipt(t, r), noon)
+	b.change(key)
+	conflict := cabinet.Receipt{CloseEventID: "e1", DeviceID: 1001, Outcome: cabinet.Conflict}
+	b.note(1001, receipt(t, conflict), noon)
+	b.note(1001, receipt(t, conflict), noon)
+	waiting := 0
+	for {
+		e, ok := b.nextDoubt()
+		if !ok {
+			break
+		}
+		waiting++
+		if e.key != key || !e.unattributed {
+			t.Errorf("%+v waits", e)
+		}
+	}
+	if waiting != 2 {
+		t.Errorf("%d wait, want the review and the conflict, each once", waiting)
 	}
 }

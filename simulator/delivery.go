@@ -69,10 +69,10 @@ func holdUntil(list []*message, dueAt time.Time) {
 
 // change sends another content once the event has its outcome: before that, nobody could say which of the two stands.
 func change(m *message, r *report, rng *rand.Rand) {
-	if len(r.Items) == 0 {
+	other, ok := r.changed()
+	if !ok {
 		return
 	}
-	other := r.changed()
 	m.then = &message{id: m.id, payload: other.payload(), changed: true, fault: Changed}
 	m.thenAfter = upTo(rng, time.Second)
 }

@@ -8,9 +8,11 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"doortab/cabinet"
+	"doortab/simulator/physical"
 )
 
 const (
@@ -41,8 +43,13 @@ type device struct {
 	*surroundings
 	id      int64
 	secret  string
-	shelf   *shelf
-	opening map[int64]int64 // version of each stock row when the run began
+	opening map[int64]balance // of each stock row when the run began
+
+	staffed sync.Mutex  // one member of staff works on it at a time
+	low     atomic.Bool // staff should fill it up
+
+	inside sync.Mutex        // from the opening of the door until it has closed
+	goods  *physical.Cabinet // guarded by inside
 
 	mu     sync.Mutex
 	seq    int64     // of the last event
@@ -57,9 +64,12 @@ type device struct {
 	handing sync.WaitGroup
 }
 
-func newDevice(s *surroundings, id int64) *device {
+// balance is book stock, and the number of the movement that made it so.
+type balance struct{ stock, version int64 }
+
+func newDevice(s *surroundings, id int64, goods *physical.Cabinet) *device {
 	return &device{
-		surroundings: s, id: id, shelf: newShelf(), opening: make(map[int64]int64),
+		surroundings: s, id: id, goods: goods, opening: make(map[int64]balance),
 		outbox: outbox{first: s.first, last: s.last}, wake: make(chan struct{}, 1),
 		unlocks: make(chan string, 8),
 	}
@@ -75,7 +85,7 @@ func (d *device) report(kind cabinet.Kind, took time.Duration, now time.Time) *r
 	now = now.UTC().Truncate(time.Millisecond)
 	return &report{
 		CloseEventID: fmt.Sprintf("%s-%d-%d", d.runID, d.id, d.events), DeviceID: d.id, Kind: kind,
-		Seq: d.seq, BootID: d.runID, OpenedAt: now.Add(-took.Truncate(time.Millisecond)), ClosedAt: now, Items: []item{},
+		Seq: d.seq, BootID: d.runID, OpenedAt: now.Add(-took.Truncate(time.Millisecond)), ClosedAt: now,
 	}
 }
 
@@ -198,8 +208,8 @@ func (d *device) status(online bool) []byte {
 // serve sends what is due until the connection is lost or ctx ends.
 func (d *device) serve(ctx context.Context, l *link) {
 	defer l.close()
-	d.use(l)
-	defer d.use(nil)
+	d.online(l)
+	defer d.online(nil)
 	l.publish(cabinet.StatusTopic(d.id), true, d.status(true))
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -223,7 +233,7 @@ func (d *device) serve(ctx context.Context, l *link) {
 	}
 }
 
-func (d *device) use(l *link) {
+func (d *device) online(l *link) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.link = l

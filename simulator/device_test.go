@@ -14,6 +14,7 @@ import (
 	"doortab/cabinet"
 	"doortab/services"
 	"doortab/services/servicestest"
+	"doortab/simulator/physical"
 )
 
 // listener hears what one cabinet publishes.
@@ -100,7 +101,7 @@ func startDevice(t *testing.T, url string, id int64) (d *device, stop func()) {
 		broker: broker, runID: "run", first: 100 * time.Millisecond, last: 200 * time.Millisecond,
 		books: newBooks(), faults: newTally(), dials: make(chan struct{}, maxDials),
 		logger: slog.New(slog.DiscardHandler),
-	}, id)
+	}, id, testCabinet(physical.KindItems))
 	d.secret = "secret"
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
@@ -115,7 +116,7 @@ func startDevice(t *testing.T, url string, id int64) (d *device, stop func()) {
 
 func postEvent(d *device, id string, fault Fault) {
 	key := eventKey{d.id, id}
-	d.books.open(&entry{key: key, want: cabinet.Empty})
+	d.books.open(&entry{key: key})
 	d.post(&message{id: id, payload: []byte(id), fault: fault, dueAt: time.Now()})
 }
 

@@ -49,17 +49,13 @@ func (s *Simulator) tap(ctx context.Context, d *device, userID int64) (session d
 	return session, err
 }
 
-// visit lets a shopper take goods and close the door. The event of a session leaves it to Doortab who that was.
+// visit lets a shopper take goods and close the door.
 func (s *Simulator) visit(d *device, v visit, session doorSession) {
-	taken := d.shelf.take(v.want)
-	r := d.report(cabinet.KindSale, v.took, time.Now())
-	r.UserID = v.userID
+	r, e := s.sell(d, v, session, time.Now())
 	if session.SessionID != "" {
-		r.CloseEventID, r.SessionID, r.UserID = session.CloseEventID, session.SessionID, 0
 		s.sessions.Add(1)
 	}
-	r.fill(taken, v.doubtful)
-	s.books.open(newEntry(r, v.userID, taken))
+	s.books.open(e)
 	d.post(&message{id: r.CloseEventID, payload: r.payload(), dueAt: r.ClosedAt})
 }
 

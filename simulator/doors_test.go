@@ -2,11 +2,13 @@ package simulator
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"doortab/cabinet"
 	"doortab/services/servicestest"
+	"doortab/simulator/physical"
 )
 
 func TestACabinetOpensForTheSessionThatIsWaitedFor(t *testing.T) {
@@ -31,18 +33,20 @@ func TestACabinetOpensForTheSessionThatIsWaitedFor(t *testing.T) {
 func TestAnEventOfASessionLeavesTheUserToDoortab(t *testing.T) {
 	t.Parallel()
 	s := &Simulator{books: newBooks()}
-	d := newDevice(&surroundings{runID: "run", books: s.books}, 2011)
-	d.shelf.add([]quantity{{1, 5}})
-	v := visit{userID: 42, want: []quantity{{1, 2}}}
+	d := newDevice(&surroundings{runID: "run", books: s.books}, 2011, testCabinet(physical.KindWeight))
+	v := visit{userID: 42}
 	s.visit(d, v, doorSession{"s-1", "e-1"})
 	s.visit(d, v, doorSession{})
 	entries, _ := s.books.all()
 	got := ""
 	for _, e := range entries {
-		got += fmt.Sprintln(e.key.id, e.userID, e.want, e.taken)
+		got += fmt.Sprintln(e.key.id, e.userID, e.seq, e.kind)
 	}
-	if want := "e-1 42 settled [{1 2}]\nrun-2011-2 42 settled [{1 2}]\n"; got != want {
+	if want := "e-1 42 1 weight\nrun-2011-2 42 2 weight\n"; got != want {
 		t.Errorf("entries\n%s, want\n%s", got, want)
+	}
+	if sent := string(d.outbox.messages[0].payload); !strings.Contains(sent, `"sessionId":"s-1"`) || strings.Contains(sent, "userId") {
+		t.Errorf("the event of the session says %s", sent)
 	}
 	if s.sessions.Load() != 1 {
 		t.Errorf("%d doors by session", s.sessions.Load())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"doortab/cabinet"
 )
@@ -81,7 +82,11 @@ func someReports(n int, closedAt time.Time) (list []*report) {
 			CloseEventID: "sim-x-" + string(rune('a'+i)), DeviceID: 1001, Kind: cabinet.KindSale, UserID: 5, Seq: int64(i + 1),
 			BootID: "sim-x", OpenedAt: closedAt.Add(-9 * time.Second), ClosedAt: closedAt,
 		}
-		r.fill([]quantity{{1, 2}, {2, 1}}, []quantity{{3, 1}})
+		r.see(&cabinet.Event{HasItems: true, Items: []cabinet.Item{
+			{ProductID: 1, Quantity: 2, Confidence: 0.97}, {ProductID: 2, Quantity: 1, Confidence: 0.97},
+		}})
+		r.imagine(3)
+		r.imagine(2)
 		list = append(list, r)
 	}
 	return list
@@ -98,15 +103,52 @@ func TestEventsAreWhatDoortabReads(t *testing.T) {
 	want := &cabinet.Event{
 		CloseEventID: "sim-x-a", DeviceID: 1001, Kind: cabinet.KindSale, UserID: 5, Seq: 1, HasSeq: true, BootID: "sim-x",
 		OpenedAt: now.Add(-9 * time.Second), ClosedAt: now, HasItems: true,
-		Items: []cabinet.Item{{ProductID: 1, Quantity: 2, Confidence: sureCount}, {ProductID: 2, Quantity: 1, Confidence: sureCount},
+		Items: []cabinet.Item{{ProductID: 1, Quantity: 2, Confidence: 0.97}, {ProductID: 2, Quantity: 1, Confidence: 0.97},
 			{ProductID: 3, Quantity: 1, Confidence: doubtfulCount}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("decoded (-want +got):\n%s", diff)
 	}
-	other, err := cabinet.Decode(new(r.changed()).payload())
-	if err != nil || other.CloseEventID != got.CloseEventID || other.Items[0].Quantity != 3 || r.Items[0].Quantity != 2 {
-		t.Errorf("the changed body is no other content under the same id: %+v, %v", other, err)
+	if diff := cmp.Diff([]quantity{{1, 2}, {2, 1}}, r.sure()); diff != "" || r.expected() != cabinet.Review {
+		t.Errorf("sure (-want +got), and it must become %s:\n%s", r.expected(), diff)
+	}
+}
+
+// What scales and antennas see reaches Doortab as it is, also where nothing was seen.
+func TestSensorsAreWhatDoortabReads(t *testing.T) {
+	t.Parallel()
+	tests := map[string]cabinet.Event{
+		"nothing counted": {HasItems: true},
+		"scales":          {HasWeights: true, Weights: []cabinet.Weight{{Lane: 1, BeforeGrams: 690, AfterGrams: 345}, {Lane: 2}}},
+		"no tag left":     {HasRFID: true, RFID: cabinet.RFID{Before: []string{"3036142C8C008F8000053244"}}},
+		"both": {
+			HasWeights: true, Weights: []cabinet.Weight{{Lane: 1, BeforeGrams: 345}}, HasRFID: true,
+			RFID: cabinet.RFID{Before: []string{"3036142C8C008F8000053244", "3036142C8C008F8000053245"}, After: []string{"3036142C8C008F8000053244"}},
+		},
+	}
+	for name, seen := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &report{CloseEventID: "e", DeviceID: 1001, Kind: cabinet.KindSale, ClosedAt: noon}
+			r.see(&seen)
+			got, err := cabinet.Decode(r.payload())
+			if err != nil {
+				t.Fatal(err)
+			}
+			sensors := cabinet.Event{
+				HasItems: got.HasItems, HasWeights: got.HasWeights, HasRFID: got.HasRFID, Items: got.Items, Weights: got.Weights, RFID: got.RFID,
+			}
+			if diff := cmp.Diff(seen, sensors, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("decoded (-want +got):\n%s", diff)
+			}
+			other, ok := r.changed()
+			if ok == (name == "nothing counted" || name == "no tag left") {
+				t.Fatalf("it was changed: %t", ok)
+			}
+			if decoded, err := cabinet.Decode(other.payload()); err != nil || ok == (decoded.Digest() == got.Digest()) {
+				t.Errorf("the changed body is no other content under the same id: %+v, %v", decoded, err)
+			}
+		})
 	}
 }
 

@@ -1,10 +1,12 @@
 package simulator
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"doortab/services/servicestest"
+	"doortab/simulator/physical"
 )
 
 func TestMain(m *testing.M) { servicestest.Main(m) }
@@ -21,6 +23,17 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		}
 		<-tick.C
 	}
+}
+
+// testCabinet is one of the kind whose sensors and people make no mistakes, filled up.
+func testCabinet(kind physical.Kind) *physical.Cabinet {
+	s := &Simulator{products: testProducts()}
+	s.config.Noise = physical.Noise{TagReads: 1}
+	goods := s.goods()
+	goods.Kind = kind
+	c := physical.NewCabinet(goods, rand.New(rand.NewPCG(1, 2)))
+	c.Put(c.Lacking())
+	return c
 }
 
 func testProducts() []product {

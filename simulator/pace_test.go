@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"doortab/simulator/physical"
 )
 
 // fleetOf makes cabinets that are connected to nothing: whatever their doors report stays in their outboxes.
@@ -20,7 +22,7 @@ func fleetOf(t *testing.T, cabinets int, rate float64) *Simulator {
 	s.products = testProducts()
 	around := &surroundings{first: time.Hour, last: time.Hour, books: s.books, faults: s.faults}
 	for i := range cabinets {
-		s.fleet = append(s.fleet, newDevice(around, s.config.FirstDevice+int64(i)))
+		s.fleet = append(s.fleet, newDevice(around, s.config.FirstDevice+int64(i), testCabinet(physical.Kinds[i%len(physical.Kinds)])))
 	}
 	return s
 }
@@ -105,6 +107,7 @@ func TestAConfigurationThatNoFleetCanDoIsRefused(t *testing.T) {
 		"cabinets negative":       {Cabinets: -1},
 		"duration negative":       {Duration: -time.Second},
 		"resend negative":         {FirstResend: -time.Second},
+		"no part of any kind":     {Kinds: Mix{physical.KindItems: 0}},
 		"faults negative":         {Faults: -1},
 		"more doors than 100,000": {Rate: 100_001},
 	}

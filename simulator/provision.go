@@ -3,18 +3,24 @@ package simulator
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"doortab/simulator/physical"
 )
 
 // provisioners is how many cabinets are set up at one moment.
 const provisioners = 8
 
-// Provision makes what the run needs and isn't there: the demonstration catalogue, the cabinets, a new credential for each,
-// and goods in them. What an earlier run left is used further: stock as it stands, and the next seq.
+// Provision makes what the run needs and isn't there: the demonstration catalogue, the cabinets, each with its planogram and
+// a new credential, and goods in those that only count what is taken; the others are filled by restock doors when Run
+// begins. What an earlier run left is used further: stock as it stands, and the next seq. Tags that an earlier run
+// put in are nowhere, and neither is what doesn't fit: that stock is written off.
 func (s *Simulator) Provision(ctx context.Context) error {
 	if err := s.stockCatalogue(ctx); err != nil {
 		return fmt.Errorf("simulator: provision the catalogue: %w", err)
@@ -23,12 +29,16 @@ func (s *Simulator) Provision(ctx context.Context) error {
 		broker: s.broker, runID: s.runID, first: s.config.FirstResend, last: s.config.LastResend,
 		books: s.books, faults: s.faults, dials: make(chan struct{}, maxDials), logger: s.config.Logger,
 	}
-	fleet := make([]*device, s.config.Cabinets)
+	fleet, kinds, goods := make([]*device, s.config.Cabinets), s.config.Kinds.deal(s.config.Cabinets), s.goods()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(provisioners)
 	for i := range fleet {
 		group.Go(func() error {
-			fleet[i] = newDevice(around, s.config.FirstDevice+int64(i))
+			id := s.config.FirstDevice + int64(i)
+			random := rand.New(rand.NewPCG(s.config.Seed, streamCabinets+uint64(id)<<8)) //nolint:gosec // not a secret
+			goods := goods
+			goods.Kind = kinds[i]
+			fleet[i] = newDevice(around, id, physical.NewCabinet(goods, random))
 			if err := s.install(ctx, fleet[i], i); err != nil {
 				return fmt.Errorf("simulator: provision cabinet %d: %w", fleet[i].id, err)
 			}
@@ -38,16 +48,40 @@ func (s *Simulator) Provision(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	s.fleet, s.staff = fleet, s.hire(fleet)
+	s.fleet = fleet
+	s.hire()
 	return nil
 }
 
-func (s *Simulator) hire(fleet []*device) *staff {
-	// A delivery brings about a hundred units, a shopper takes two or three.
-	perSecond := max(1, s.pace()/25) / restockers
-	return &staff{
-		api: s.api, fleet: fleet, products: s.products, faults: s.faults, books: s.books, runID: s.runID, seed: s.config.Seed,
-		gap: time.Duration(float64(time.Second) / perSecond), faulty: s.config.Faults > 0, logger: s.config.Logger,
+// goods is what all cabinets hold.
+func (s *Simulator) goods() physical.Stocked {
+	own := make(map[string]product)
+	for _, p := range catalogue() {
+		own[p.SKU] = p
+	}
+	stocked := physical.Stocked{Noise: s.config.Noise, PerLane: perLane}
+	for _, p := range s.products {
+		stocked.Products = append(stocked.Products, p.article(own[p.SKU]))
+	}
+	// The next run begins behind this one's numbers: nobody sells a thousand units of a product each second.
+	first := time.Since(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).Milliseconds()
+	last := make([]atomic.Int64, len(s.products))
+	stocked.Serial = func(product int) int64 { return (first + last[product].Add(1)) & (1<<38 - 1) }
+	return stocked
+}
+
+func (s *Simulator) hire() {
+	// A visit brings about forty units, of ten shoppers fourteen are taken.
+	perSecond := max(1, s.pace()/20) / restockers
+	s.staff = &staff{
+		api: s.api, fleet: s.fleet, faults: s.faults, books: s.books, runID: s.runID, seed: s.config.Seed,
+		miscount: s.config.Noise.Miscount, gap: time.Duration(float64(time.Second) / perSecond), faulty: s.config.Faults > 0,
+		logger: s.config.Logger,
+	}
+	decisions := min(max(1, s.pace()/10), mostDecisions)
+	s.operator = &operator{
+		api: s.api, books: s.books, runID: s.runID, seed: s.config.Seed, gap: time.Duration(float64(time.Second) / decisions),
+		logger: s.config.Logger,
 	}
 }
 
@@ -115,6 +149,9 @@ func (s *Simulator) install(ctx context.Context, d *device, index int) error {
 	case err != nil:
 		return err
 	}
+	if err := s.api.do(ctx, call{method: http.MethodPut, path: path + "/planogram", body: s.planogram()}); err != nil {
+		return err
+	}
 	var credentials struct {
 		Secret string `json:"secret"`
 	}
@@ -125,16 +162,26 @@ func (s *Simulator) install(ctx context.Context, d *device, index int) error {
 	return s.fillUp(ctx, d)
 }
 
-// resume reads what an earlier run left: stock, and the last seq among the newest settlements.
+func (s *Simulator) planogram() map[string]any {
+	lanes := make([]map[string]any, len(s.products))
+	for i, p := range s.products {
+		lanes[i] = map[string]any{"lane": i + 1, "productId": p.ProductID, "capacity": perLane, "parLevel": perLane / 2}
+	}
+	return map[string]any{"lanes": lanes}
+}
+
+// resume takes over what an earlier run left: stock, and the last seq among the newest settlements.
 func (s *Simulator) resume(ctx context.Context, d *device, path string) error {
 	err := walk(ctx, s.api, path+"/stock", nil, func(rows []stockRow) bool {
 		for _, r := range rows {
-			d.shelf.add([]quantity{{r.ProductID, r.Stock}})
-			d.opening[r.ProductID] = r.Version
+			d.opening[r.ProductID] = balance{r.Stock, r.Version}
 		}
 		return true
 	})
 	if err != nil {
+		return err
+	}
+	if err := s.takeOver(ctx, d, path); err != nil {
 		return err
 	}
 	var newest struct {
@@ -154,26 +201,49 @@ func (s *Simulator) resume(ctx context.Context, d *device, path string) error {
 	return nil
 }
 
-// fillUp restocks what is low. What Doortab says is then in the cabinet is what is physically there.
-func (s *Simulator) fillUp(ctx context.Context, d *device) error {
-	list := d.shelf.lacking(s.products, capacity/2, capacity)
-	if len(list) == 0 {
+// takeOver puts what is on the books into the cabinet, and writes off what can't be there.
+func (s *Simulator) takeOver(ctx context.Context, d *device, path string) error {
+	there, gone := make(map[int64]int64), make(map[int64]int64)
+	for _, p := range s.products {
+		stock := d.opening[p.ProductID].stock
+		if d.kind() == physical.KindItems || d.kind() == physical.KindWeight {
+			there[p.ProductID] = min(stock, perLane)
+		}
+		gone[p.ProductID] = stock - there[p.ProductID]
+	}
+	d.put(there)
+	lines := fromMap(gone)
+	if len(lines) == 0 {
 		return nil
 	}
-	var answer struct {
-		Movements []struct {
-			ProductID int64 `json:"productId"`
-			Version   int64 `json:"version"`
-		} `json:"movements"`
+	return s.book(ctx, d, call{
+		method: http.MethodPost, path: path + "/writeoffs", key: fmt.Sprintf("%s-writeoff-%d", s.runID, d.id),
+		body: map[string]any{"lines": lines, "reason": "not found in the cabinet"},
+	})
+}
+
+// fillUp fills a cabinet that only counts what is taken.
+func (s *Simulator) fillUp(ctx context.Context, d *device) error {
+	d.put(nil)
+	list := d.lacking()
+	if d.kind() != physical.KindItems || !d.low.Load() || len(list) == 0 {
+		return nil
 	}
-	req := restockCall(d.id, list, fmt.Sprintf("%s-opening-%d", s.runID, d.id))
-	req.into = &answer
-	if err := s.api.do(ctx, req); err != nil {
+	d.put(list)
+	return s.book(ctx, d, restockCall(d.id, fromMap(list), fmt.Sprintf("%s-fill-%d", s.runID, d.id)))
+}
+
+// book makes a change before the run begins.
+func (s *Simulator) book(ctx context.Context, d *device, c call) error {
+	var answer struct {
+		Movements []movementRow `json:"movements"`
+	}
+	c.into = &answer
+	if err := s.api.do(ctx, c); err != nil {
 		return err
 	}
-	d.shelf.add(list)
 	for _, m := range answer.Movements {
-		d.opening[m.ProductID] = m.Version
+		d.opening[m.ProductID] = balance{m.Balance, m.Version}
 	}
 	return nil
 }

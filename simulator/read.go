@@ -37,6 +37,11 @@ type settlementRow struct {
 	Outcome      cabinet.Outcome   `json:"outcome"`
 	OrderID      string            `json:"orderId"`
 	Conflicts    []json.RawMessage `json:"conflicts"`
+	Receipt      struct {
+		Lines []quantity `json:"lines"`
+	} `json:"receipt"`
+	Lines   []quantity  `json:"lines"` // of the order as it is now
+	Reviews []reviewRow `json:"reviews"`
 }
 
 type orderRow struct {
@@ -52,6 +57,7 @@ type movementRow struct {
 	Version   int64  `json:"version"`
 	Kind      string `json:"kind"`
 	Delta     int64  `json:"delta"`
+	Balance   int64  `json:"balance"`
 	Ref       string `json:"ref"`
 }
 
@@ -60,8 +66,8 @@ type theirs struct {
 	mu          sync.Mutex
 	settlements map[eventKey]settlementRow
 	orders      map[eventKey][]orderRow
-	sold        map[eventKey][]quantity // one entry for each sale movement: units that it took off the books
-	stock       map[stockKey]int64
+	movements   map[stockKey][]movementRow
+	stock       map[stockKey]balance
 }
 
 // start is what was in Doortab's books before the run.
@@ -91,7 +97,7 @@ func (s *Simulator) markStart(ctx context.Context) (start, error) {
 func (s *Simulator) read(ctx context.Context, from start) (*theirs, error) {
 	t := &theirs{
 		settlements: make(map[eventKey]settlementRow), orders: make(map[eventKey][]orderRow),
-		sold: make(map[eventKey][]quantity), stock: make(map[stockKey]int64),
+		movements: make(map[stockKey][]movementRow), stock: make(map[stockKey]balance),
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(provisioners)
@@ -113,6 +119,7 @@ func (s *Simulator) readSettlements(ctx context.Context, from start, t *theirs) 
 		for _, r := range page {
 			key := eventKey{r.DeviceID, r.CloseEventID}
 			if strings.HasPrefix(r.CloseEventID, s.runID) || s.books.isMinted(key) {
+				r.Lines, r.Reviews = nil, nil // orders are read by themselves
 				t.settlements[key] = r
 			}
 		}
@@ -148,8 +155,8 @@ func (s *Simulator) readCabinet(ctx context.Context, d *device, t *theirs) error
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		for _, r := range rows {
-			t.stock[stockKey{d.id, r.ProductID}] = r.Stock
-			if r.Version > d.opening[r.ProductID] {
+			t.stock[stockKey{d.id, r.ProductID}] = balance{r.Stock, r.Version}
+			if r.Version > d.opening[r.ProductID].version {
 				moved = append(moved, r.ProductID)
 			}
 		}
@@ -166,38 +173,36 @@ func (s *Simulator) readCabinet(ctx context.Context, d *device, t *theirs) error
 func (s *Simulator) readMovements(ctx context.Context, d *device, path string, moved []int64, t *theirs) error {
 	const long = 2000
 	older := int64(0)
-	for _, version := range d.opening {
-		older += version
+	for _, opening := range d.opening {
+		older += opening.version
 	}
 	if older < long {
 		return walk(ctx, s.api, path, nil, func(rows []movementRow) bool {
-			t.addSales(d, rows)
+			t.addMovements(d, rows)
 			return true
 		})
 	}
 	for _, productID := range moved {
 		query := url.Values{"productId": {strconv.FormatInt(productID, 10)}}
-		if err := walk(ctx, s.api, path, query, func(rows []movementRow) bool { return t.addSales(d, rows) }); err != nil {
+		if err := walk(ctx, s.api, path, query, func(rows []movementRow) bool { return t.addMovements(d, rows) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addSales keeps the sales of the run, and reports whether the whole page was the run's.
-func (t *theirs) addSales(d *device, rows []movementRow) (fresh bool) {
+// addMovements keeps those of the run, and reports whether the whole page was the run's.
+func (t *theirs) addMovements(d *device, rows []movementRow) (fresh bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fresh = true
 	for _, m := range rows {
-		if m.Version <= d.opening[m.ProductID] {
+		if m.Version <= d.opening[m.ProductID].version {
 			fresh = false
 			continue
 		}
-		if m.Kind == "sale" {
-			key := eventKey{d.id, m.Ref}
-			t.sold[key] = append(t.sold[key], quantity{m.ProductID, -m.Delta})
-		}
+		key := stockKey{d.id, m.ProductID}
+		t.movements[key] = append(t.movements[key], m)
 	}
 	return fresh
 }

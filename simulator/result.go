@@ -15,19 +15,24 @@ type Result struct {
 	// Duplicates counts the receipts that said duplicate.
 	Duplicates int64
 
-	// Lost counts events that have no settlement or no receipt, or whose order lacks something that was taken; not Pending ones.
+	// Lost counts events that have no settlement or no receipt, or whose order lacks something that the outcome charges; not
+	// Pending ones. Where a cabinet's own count is all there is to go by, the outcome must charge that.
 	Lost int64
-	// Doubled counts events with more than one order, outcome or deduction, or with more on the order than was taken, and
+	// Doubled counts events with more than one order, outcome or deduction, or with more on the order than the outcome charges, and
 	// orders and deductions on the fleet's cabinets that no event explains.
 	Doubled int64
-	// Drift counts the rows (cabinet, product) whose book stock isn't the physical stock.
+	// Drift counts the rows (cabinet, product) whose book stock isn't what outcomes, restocks, stock-takes and decisions make
+	// of it. How far the books are from what is physically there, which sensors and people can mistake, is in Figures.
 	Drift int64
 
 	// Pending counts events that were still in an outbox when the drain ended while Doortab was busy answering others: not
 	// lost, since their cabinets send them again, and not settled in time.
 	Pending int64
 
-	Restocks    int64           // deliveries that staff made while shoppers came
+	Figures     []Figures       // by kind of cabinet, in the order of physical.Kinds; kinds that the fleet doesn't have are left out
+	Restocks    int64           // doors of staff that filled a cabinet up
+	Stocktakes  int64           // that staff handed in
+	Decisions   int64           // reviews that an operator decided
 	Sessions    int64           // doors that an app opened, by a door session
 	Resends     int64           // events sent again because no receipt had come
 	Faults      map[Fault]int64 // by kind, every kind of Kinds
@@ -63,14 +68,15 @@ func (r Result) WriteVerdict(w io.Writer) error {
 	return err
 }
 
-// WriteDetails writes how often each fault happened, and every difference that is kept.
+// WriteDetails writes how often each fault happened, every difference that is kept, and a table of Figures.
 func (r Result) WriteDetails(w io.Writer) error {
 	for _, f := range Kinds() {
 		if _, err := fmt.Fprintf(w, "fault %-18s %d\n", f, r.Faults[f]); err != nil {
 			return err
 		}
 	}
-	if _, err := fmt.Fprintf(w, "resends %d restocks %d door sessions %d\n", r.Resends, r.Restocks, r.Sessions); err != nil {
+	if _, err := fmt.Fprintf(w, "resends %d restocks %d stock-takes %d decisions %d door sessions %d\n",
+		r.Resends, r.Restocks, r.Stocktakes, r.Decisions, r.Sessions); err != nil {
 		return err
 	}
 	for _, d := range r.Differences {
@@ -78,5 +84,5 @@ func (r Result) WriteDetails(w io.Writer) error {
 			return err
 		}
 	}
-	return nil
+	return writeFigures(w, r.Figures)
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"doortab/cabinet"
+	"doortab/simulator/physical"
 )
 
 // shop lets shoppers come until ctx ends.
@@ -73,12 +74,8 @@ func (s *Simulator) closeDoors(d *device, v visit, crowd *shoppers, fault Fault,
 		if n > 0 {
 			v = crowd.next()
 		}
-		taken := d.shelf.take(v.want)
-		r := d.report(cabinet.KindSale, v.took, now)
-		r.UserID = v.userID
-		r.fill(taken, v.doubtful)
-		reports = append(reports, r)
-		entries = append(entries, newEntry(r, v.userID, taken))
+		r, e := s.sell(d, v, doorSession{}, now)
+		reports, entries = append(reports, r), append(entries, e)
 	}
 	list := deliver(fault, reports, now, rng)
 	for _, e := range entries {
@@ -87,6 +84,15 @@ func (s *Simulator) closeDoors(d *device, v visit, crowd *shoppers, fault Fault,
 	d.post(list...)
 }
 
-func newEntry(r *report, userID int64, taken []quantity) *entry {
-	return &entry{key: eventKey{r.DeviceID, r.CloseEventID}, userID: userID, taken: taken, want: r.expected()}
+// sell lets a shopper take what he wants. The event of a session leaves it to Doortab who that was.
+func (s *Simulator) sell(d *device, v visit, session doorSession, now time.Time) (*report, *entry) {
+	r, taken := d.use(cabinet.KindSale, v.took, now, (*physical.Cabinet).Sale)
+	r.UserID = v.userID
+	if session.SessionID != "" {
+		r.CloseEventID, r.SessionID, r.UserID = session.CloseEventID, session.SessionID, 0
+	}
+	if v.imagined != 0 && d.kind() == physical.KindItems {
+		r.imagine(v.imagined)
+	}
+	return r, newEntry(r, d.kind(), v.userID, taken)
 }

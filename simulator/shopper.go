@@ -11,9 +11,11 @@ const (
 	streamFaults   = 2
 	streamStaff    = 3
 	streamDelivery = 4
+	streamOperator = 5
+	streamCabinets = 6
 )
 
-// shoppers is the crowd: who comes when, to which cabinet, and what they want.
+// shoppers is the crowd: who comes when, and to which cabinet.
 type shoppers struct {
 	rng      *rand.Rand
 	products []product
@@ -33,34 +35,25 @@ func (s *shoppers) gap(rate float64) time.Duration {
 
 func (s *shoppers) cabinet(n int) int { return s.rng.IntN(n) }
 
-// visit is what one shopper wants, and how well the cabinet saw it.
+// visit is who comes. What is taken is between the shopper and the shelf.
 type visit struct {
 	userID int64 // 0: the cabinet doesn't know who it was
 	byApp  bool  // opens by the operator's app, where that works
-	want   []quantity
-	// doubtful is what the camera thought it saw leave, with little confidence. It was wrong: those units stayed.
-	doubtful []quantity
+	// imagined is a product that a camera thinks it saw leave, with little confidence; 0 for none.
+	imagined int64
 	took     time.Duration // from unlock to door-close
 }
 
-// next draws a visit: mostly one to four products; of a hundred, eight take nothing, three stay unknown, and of three the
-// camera isn't sure. One in ten of those who are known opens by the app.
+// next draws a visit: of a hundred, three stay unknown, and of three a camera isn't sure. One in ten of those who are known
+// opens by the app.
 func (s *shoppers) next() visit {
 	v := visit{userID: 1 + s.rng.Int64N(5000), took: 4*time.Second + time.Duration(s.rng.Int64N(int64(30*time.Second)))}
-	order, size := s.rng.Perm(len(s.products)), 1+s.rng.IntN(4)
-	for _, i := range order[:min(size, len(order))] {
-		v.want = append(v.want, quantity{s.products[i].ProductID, 1 + s.rng.Int64N(2)})
-	}
+	imagined := s.products[s.rng.IntN(len(s.products))].ProductID
 	switch luck := s.rng.IntN(100); {
-	case luck < 8:
-		v.want = nil
-	case luck < 11:
+	case luck < 3:
 		v.userID = 0
-	case luck < 14:
-		v.doubtful = []quantity{{s.products[order[len(order)-1]].ProductID, 1}}
-		if luck == 11 {
-			v.want = nil
-		}
+	case luck < 6:
+		v.imagined = imagined
 	}
 	v.byApp = v.userID != 0 && s.rng.IntN(10) == 0
 	return v

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"doortab/simulator/physical"
 )
 
 // Config says where Doortab is and what the fleet does to it. The zero value of a field takes its default.
@@ -26,7 +28,11 @@ type Config struct {
 	FirstDevice int64   // deviceId of the first cabinet, the others follow it; default 1001
 	Rate        float64 // door-close events per second of the whole fleet, at most 10 a cabinet; default 60
 	Faults      int     // 0 none, 1 mild, 2 and more wilder
-	Seed        uint64  // of shoppers, staff and faults; 0 takes a random one
+	Kinds       Mix     // what the cabinets see with; default DefaultMix
+	// Noise is how far sensors and people are from what the catalogue and the books say; physical.DefaultNoise where it is
+	// the zero Noise.
+	Noise physical.Noise
+	Seed  uint64 // of shoppers, staff and faults; 0 takes a random one
 
 	Duration time.Duration // how long shoppers come; 0 until the context of Run ends
 	Drain    time.Duration // the longest wait for the last receipts; default 8 s, which leaves 2 of 10 s to disconnect
@@ -47,6 +53,12 @@ func (c Config) withDefaults() Config {
 	c.FirstResend = orDefault(c.FirstResend, 10*time.Second)
 	c.LastResend = max(orDefault(c.LastResend, 5*time.Minute), c.FirstResend)
 	c.Seed = orDefault(c.Seed, randv2.Uint64()) //nolint:gosec // luck, not a secret
+	if c.Kinds == nil {
+		c.Kinds = DefaultMix()
+	}
+	if c.Noise == (physical.Noise{}) {
+		c.Noise = physical.DefaultNoise()
+	}
 	if c.Out == nil {
 		c.Out = io.Discard
 	}
@@ -61,6 +73,8 @@ func (c Config) check() error {
 	switch {
 	case !(c.Rate >= 0 && c.Rate <= maxRate): // NaN is in no range
 		return fmt.Errorf("simulator: rate %v: give 0 to %d doors a second", c.Rate, maxRate)
+	case c.Kinds != nil && c.Kinds.parts() < 1:
+		return errors.New("simulator: no kind of cabinet has a part of the fleet: give one")
 	case c.Cabinets < 0 || c.FirstDevice < 0 || c.Faults < 0:
 		return fmt.Errorf("simulator: %d cabinets from %d on with faults %d: give none below 0", c.Cabinets, c.FirstDevice, c.Faults)
 	case c.Duration < 0 || c.Drain < 0 || c.FirstResend < 0 || c.LastResend < 0:
@@ -90,6 +104,7 @@ type Simulator struct {
 	books    *books
 	faults   *tally
 	staff    *staff
+	operator *operator
 	taps     atomic.Int64 // door sessions that shoppers asked for
 	sessions atomic.Int64 // and doors that these opened
 }
@@ -148,13 +163,15 @@ func (s *Simulator) Run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	s.sayPace()
+	s.staff.stockUp(ctx)
 	behind := s.live(ctx)
 	_, _ = fmt.Fprintf(s.config.Out, "comparing the books of %d events\n", s.books.sofar().published)
 	got, err := s.readWithin(context.WithoutCancel(ctx), from)
 	if err != nil {
 		return Result{}, fmt.Errorf("simulator: compare the books: %w", err)
 	}
-	return s.result(compare(s.expected(behind), got)), nil
+	want := s.expected(behind)
+	return s.result(compare(want, got), s.figures(want, got)), nil
 }
 
 // sayPace tells whoever asked for more doors than the fleet has hands for.
@@ -214,6 +231,7 @@ func (s *Simulator) trade(ctx, life context.Context) {
 	for worker := range restockers {
 		working.Go(func() { s.staff.work(open, drain, worker) })
 	}
+	working.Go(func() { s.operator.work(open, drain) })
 	s.shop(open)
 	timer := time.AfterFunc(s.config.Drain, end)
 	defer timer.Stop()

@@ -14,6 +14,7 @@ import (
 
 	"doortab/database/databasetest"
 	"doortab/simulator"
+	"doortab/simulator/physical"
 )
 
 // devRun is a running `doortab dev`.
@@ -122,6 +123,14 @@ func TestDev(t *testing.T) {
 		if !regexp.MustCompile(`(?m)^fault `+string(fault)+` +[1-9]`).MatchString(d.stdout.String()) && !testing.Short() {
 			t.Errorf("fault %q is missing in the summary or 0", fault)
 		}
+	}
+	for _, kind := range physical.Kinds {
+		if !regexp.MustCompile(`(?m)^` + string(kind) + ` +[1-9]\d* +[1-9]\d* +[1-9]`).MatchString(d.stdout.String()) {
+			t.Errorf("no line for cabinets of kind %s with doors and orders", kind)
+		}
+	}
+	if !regexp.MustCompile(`stock-takes [1-9]\d* decisions [1-9]`).MatchString(d.stdout.String()) && !testing.Short() {
+		t.Error("staff took no stock, or an operator decided no review")
 	}
 	d.nothingLeft()
 	if text := d.stderr.String(); strings.Contains(text, "level=ERROR") {

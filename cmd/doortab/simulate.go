@@ -11,15 +11,18 @@ import (
 	"github.com/alecthomas/kong"
 
 	"doortab/simulator"
+	"doortab/simulator/physical"
 )
 
 // fleetFlags say what a simulated fleet does.
 type fleetFlags struct {
 	Duration time.Duration `min:"0s" max:"8760h" help:"How long shoppers come, such as 20s; until interrupted where it is 0."`
 	Cabinets int           `default:"50" min:"1" max:"100000" help:"Cabinets in the fleet."`
-	Rate     float64       `default:"60" min:"0.001" max:"100000" help:"Closed doors a second, of the whole fleet; a cabinet closes at most ten."`
-	Faults   faultLevel    `default:"mild" negatable:"" min:"0" max:"10" help:"Duplicates, lost connections, garbage: off, mild, wild or a number."`
-	Seed     uint64        `min:"0" max:"18446744073709551615" help:"Makes shoppers and faults come in the same order again; random where it is 0."`
+	Rate     float64       `default:"60" min:"0.001" max:"100000" help:"Closed doors a second of the whole fleet; a cabinet closes at most ten."`
+	Kinds    simulator.Mix `default:"items=4,weight=3,rfid=1,both=2" help:"Parts of the fleet that count, weigh, read tags, or both."`
+	Miscount float64       `default:"0.02" min:"0" max:"1" help:"Share of lines that staff type or count wrong by one."`
+	Faults   faultLevel    `default:"mild" negatable:"" min:"0" max:"10" help:"Duplicates, cut connections, garbage: off, mild, wild, or a number."`
+	Seed     uint64        `min:"0" max:"18446744073709551615" help:"Makes shoppers and faults come in the same order again; random where 0."`
 }
 
 type simulateCommand struct {
@@ -51,7 +54,10 @@ func (s *simulateCommand) Run(ctx context.Context, c *console) error {
 }
 
 func (f *fleetFlags) config(c *console, log *slog.Logger) simulator.Config {
+	noise := physical.DefaultNoise()
+	noise.Miscount = f.Miscount
 	return simulator.Config{
+		Kinds: f.Kinds, Noise: noise,
 		Cabinets: f.Cabinets, Rate: f.Rate, Faults: int(f.Faults), Seed: f.Seed, Duration: f.Duration,
 		Out: c.out, Logger: log,
 	}

@@ -42,7 +42,7 @@ func (b *books) door() {
 	s := b.shelf
 	s.pass(time.Duration(s.random.ExpFloat64() * float64(betweenDoors)))
 	kind := cabinet.KindSale
-	if b.low() {
+	if s.low() {
 		kind = cabinet.KindRestock
 		b.compare()
 	}
@@ -56,20 +56,6 @@ func (b *books) door() {
 	}
 	event := s.event(kind, before, s.read(), truth)
 	b.settle(event, truth)
-}
-
-// low: less than half of what fits is left, or half of the lanes are empty.
-func (b *books) low() bool {
-	units, empty := int64(0), 0
-	for i := range b.shelf.products {
-		n := b.shelf.forSale(i)
-		units += n
-		if n == 0 {
-			empty++
-		}
-	}
-	c := b.config.Catalog
-	return units*2 < int64(c.Lanes*c.PerLane) || empty*2 > c.Lanes
 }
 
 // compare takes stock the way an auditor would, without correcting anything.
@@ -173,16 +159,8 @@ func (b *books) mistake(e *cabinet.Event, just map[int64]int64, v cabinet.Verdic
 
 // typed is what a restocker enters of what came: one unit off at times.
 func (b *books) typed(just map[int64]int64) map[int64]int64 {
-	typed := map[int64]int64{}
-	for _, id := range slices.Sorted(maps.Keys(just)) {
-		n := just[id]
-		if b.shelf.happens(b.config.Noise.Miscount) {
-			n += 2*int64(b.shelf.random.IntN(2)) - 1
-		}
-		if n > 0 {
-			typed[id] = n
-		}
-	}
+	typed := Miscounted(just, b.config.Noise.Miscount, b.shelf.random)
+	maps.DeleteFunc(typed, func(_, n int64) bool { return n == 0 })
 	return typed
 }
 

@@ -16,6 +16,10 @@ const (
 // Kinds are all of them, in the order in which reports show them.
 var Kinds = []Kind{KindItems, KindWeight, KindRFID, KindBoth}
 
+func (k Kind) weighs() bool { return k == KindWeight || k == KindBoth }
+
+func (k Kind) tagged() bool { return k == KindRFID || k == KindBoth }
+
 // Config says what to simulate.
 type Config struct {
 	Kind  Kind

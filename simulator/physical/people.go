@@ -43,7 +43,7 @@ func (s *shelf) shop() []int64 {
 			s.put(lane, unit{product: -1, grams: u.grams * (1 + 0.02*(2*s.random.Float64()-1))})
 		}
 	}
-	if s.happens(s.config.Noise.Foreign) {
+	if s.happens(s.noise.Foreign) {
 		s.put(s.random.IntN(len(s.lanes)), unit{product: -1, grams: 20 * math.Pow(40, s.random.Float64())})
 	}
 	return taken
@@ -51,7 +51,7 @@ func (s *shelf) shop() []int64 {
 
 // deeds of one door: most units are kept, and what else happens, happens to the first of those in the hand.
 func (s *shelf) deeds() []deed {
-	noise := s.config.Noise
+	noise := s.noise
 	var deeds []deed
 	for _, c := range []struct {
 		deed  deed
@@ -118,7 +118,7 @@ func (s *shelf) pick(product, index int) (lane, at int, ok bool) {
 // wrongLane is beside the right one mostly, and anywhere otherwise.
 func (s *shelf) wrongLane(lane int) int {
 	n := len(s.lanes)
-	if s.happens(s.config.Noise.Beside) {
+	if s.happens(s.noise.Beside) {
 		next := lane + 2*s.random.IntN(2) - 1
 		if next < 0 || next >= n {
 			next = 2*lane - next
@@ -131,8 +131,12 @@ func (s *shelf) wrongLane(lane int) int {
 // restock fills the lanes and returns how many units of each product came. Whoever does it also tidies up, mostly: what
 // lies wrong goes home, what is no product and what is opened goes away.
 func (s *shelf) restock() []int64 {
+	s.tidyUp()
+	return s.add(s.lacking())
+}
+
+func (s *shelf) tidyUp() {
 	const tidy = 0.95
-	added := make([]int64, len(s.products))
 	for lane := range s.lanes {
 		for at := len(s.lanes[lane]) - 1; at >= 0; at-- {
 			u := s.lanes[lane][at]
@@ -145,11 +149,23 @@ func (s *shelf) restock() []int64 {
 			}
 		}
 	}
+}
+
+// lacking is how many units of each product fill its lane.
+func (s *shelf) lacking() []int64 {
+	list := make([]int64, len(s.lanes))
 	for lane := range s.lanes {
-		for len(s.lanes[lane]) < s.config.Catalog.PerLane {
+		list[lane] = max(int64(s.perLane-len(s.lanes[lane])), 0)
+	}
+	return list
+}
+
+// add puts new units of each product into its lane, and returns their numbers.
+func (s *shelf) add(units []int64) []int64 {
+	for lane, n := range units {
+		for range n {
 			s.put(lane, s.newUnit(lane))
-			added[lane]++
 		}
 	}
-	return added
+	return units
 }

@@ -53,12 +53,12 @@ type reading struct {
 
 func (s *shelf) read() reading {
 	var r reading
-	if s.config.Kind == KindWeight || s.config.Kind == KindBoth {
+	if s.kind.weighs() {
 		for i := range s.lanes {
 			r.grams = append(r.grams, s.scales[i].read(s.load(i)))
 		}
 	}
-	if s.config.Kind == KindRFID || s.config.Kind == KindBoth {
+	if s.kind.tagged() {
 		for _, tag := range s.tags() {
 			if s.seen() {
 				r.tags = append(r.tags, tag)
@@ -70,8 +70,8 @@ func (s *shelf) read() reading {
 
 // seen: any of the reads of a tag saw it.
 func (s *shelf) seen() bool {
-	for range s.config.Noise.TagReads {
-		if s.random.Float64() >= s.config.Noise.TagMiss {
+	for range s.noise.TagReads {
+		if s.random.Float64() >= s.noise.TagMiss {
 			return true
 		}
 	}
@@ -82,8 +82,8 @@ func (s *shelf) seen() bool {
 func (s *shelf) event(kind cabinet.Kind, before, after reading, changed []int64) *cabinet.Event {
 	e := &cabinet.Event{
 		CloseEventID: "e", DeviceID: 1, Kind: kind, UserID: 1,
-		HasItems: s.config.Kind == KindItems, HasWeights: before.grams != nil,
-		HasRFID: s.config.Kind == KindRFID || s.config.Kind == KindBoth,
+		HasItems: s.kind == KindItems, HasWeights: before.grams != nil,
+		HasRFID: s.kind.tagged(),
 		RFID:    cabinet.RFID{Before: before.tags, After: after.tags},
 	}
 	for i := range before.grams {
@@ -104,12 +104,12 @@ func (s *shelf) camera(changed []int64) []cabinet.Item {
 			continue
 		}
 		confidence := 0.85 + 0.15*s.random.Float64()
-		if s.random.Float64() < s.config.Noise.CameraWrong {
+		if s.random.Float64() < s.noise.CameraWrong {
 			n += 2*int64(s.random.IntN(2)) - 1
 			confidence = 0.6 + 0.4*s.random.Float64()
 		}
 		if n > 0 {
-			items = append(items, cabinet.Item{ProductID: int64(i + 1), Quantity: n, Confidence: confidence})
+			items = append(items, cabinet.Item{ProductID: s.products[i].ProductID, Quantity: n, Confidence: confidence})
 		}
 	}
 	return items

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	"doortab/cabinet"
 )
@@ -26,16 +27,19 @@ type product struct {
 // shelf is the inside of one cabinet as it is: lane i+1 holds product i where everybody puts things where they belong.
 type shelf struct {
 	random   *rand.Rand
-	config   Config
+	kind     Kind
+	noise    Noise
+	perLane  int
 	products []product
 	lanes    [][]unit
 	scales   []scale
-	serial   int64
+	serial   func(product int) int64 // of a new unit's tag
 }
 
 func newShelf(config Config, random *rand.Rand) *shelf {
-	s := &shelf{random: random, config: config}
-	c, grams := config.Catalog, 0.0
+	c, grams, serial := config.Catalog, 0.0, int64(0)
+	s := &shelf{random: random, kind: config.Kind, noise: config.Noise, perLane: c.PerLane}
+	s.serial = func(int) int64 { serial++; return serial }
 	s.lanes = make([][]unit, c.Lanes)
 	s.scales = make([]scale, c.Lanes)
 	for i := range c.Lanes {
@@ -44,7 +48,7 @@ func newShelf(config Config, random *rand.Rand) *shelf {
 		} else {
 			grams = c.draw(random.Float64())
 		}
-		s.products = append(s.products, s.newProduct(i, grams))
+		s.products = append(s.products, s.newProduct(c, i, grams))
 		s.scales[i] = newScale(config.Noise, random)
 		for range c.PerLane {
 			s.lanes[i] = append(s.lanes[i], s.newUnit(i))
@@ -61,8 +65,7 @@ func (c Catalog) draw(x float64) float64 {
 	return c.LeastGrams + (c.MostGrams-c.LeastGrams)*x
 }
 
-func (s *shelf) newProduct(i int, grams float64) product {
-	c := s.config.Catalog
+func (s *shelf) newProduct(c Catalog, i int, grams float64) product {
 	p := cabinet.Product{ProductID: int64(i + 1), GTIN14: gtin(i), UnitWeightGrams: int64(math.Round(grams))}
 	p.WeightToleranceGrams = int64(math.Round(c.ToleranceGrams + c.ToleranceShare*float64(p.UnitWeightGrams)))
 	return product{Product: p, popularity: 0.2 + s.random.ExpFloat64()}
@@ -70,12 +73,12 @@ func (s *shelf) newProduct(i int, grams float64) product {
 
 // newUnit comes from the factory: its weight spreads round the nominal one.
 func (s *shelf) newUnit(i int) unit {
-	s.serial++
 	nominal := float64(s.products[i].UnitWeightGrams)
-	return unit{
-		product: i, tag: sgtin(i, s.serial),
-		grams: nominal * (1 + s.config.Noise.UnitWeightSpread*s.random.NormFloat64()),
+	u := unit{product: i, grams: nominal * (1 + s.noise.UnitWeightSpread*s.random.NormFloat64())}
+	if s.kind.tagged() {
+		u.tag = sgtin(s.products[i].GTIN14, s.serial(i))
 	}
+	return u
 }
 
 // load is what truly lies on the scale of a lane.
@@ -108,6 +111,19 @@ func (s *shelf) forSale(product int) int64 {
 	return n
 }
 
+// low: less than half of what fits is left, or half of the lanes are empty.
+func (s *shelf) low() bool {
+	units, empty := int64(0), 0
+	for i := range s.products {
+		n := s.forSale(i)
+		units += n
+		if n == 0 {
+			empty++
+		}
+	}
+	return units*2 < int64(len(s.lanes)*s.perLane) || empty*2 > len(s.lanes)
+}
+
 // tags of everything in the cabinet, sorted.
 func (s *shelf) tags() []string {
 	var tags []string
@@ -122,11 +138,8 @@ func (s *shelf) tags() []string {
 	return tags
 }
 
-// The tags of the simulation are SGTIN-96 of partition 5: 7 digits of company, 6 of item reference.
-const (
-	company   = 4012345
-	partition = 5
-)
+// company is what the products of the measured shelves have in common.
+const company = 4012345
 
 // gtin of product i: the item reference's indicator 0, the company, the reference, the check digit.
 func gtin(i int) string {
@@ -138,9 +151,17 @@ func gtin(i int) string {
 	return fmt.Sprintf("%s%d", body, (10-sum%10)%10)
 }
 
-// sgtin writes the tag of a unit of product i.
-func sgtin(i int, serial int64) string {
-	const filter = 1
-	const head = 0x30<<56 | filter<<53 | partition<<50 | company<<26
-	return fmt.Sprintf("%016X%08X", head|int64(i+1)<<6|serial>>32, serial&(1<<32-1))
+// sgtin writes the tag of a unit as SGTIN-96 of partition 5: 7 digits of the GTIN-14 name the company, and 6 the item, its
+// indicator first (GS1 EPC Tag Data Standard, 14.6.1). The serial has 38 bits.
+func sgtin(gtin14 string, serial int64) string {
+	const head = 0x30<<56 | filter<<53 | partition<<50
+	digits, _ := strconv.ParseInt(gtin14[1:13], 10, 64) // a GTIN is digits
+	indicator := int64(gtin14[0] - '0')
+	company, item := digits/1e5, indicator*1e5+digits%1e5
+	return fmt.Sprintf("%016X%08X", head|company<<26|item<<6|serial>>32, serial&(1<<32-1))
 }
+
+const (
+	filter    = 1
+	partition = 5
+)
