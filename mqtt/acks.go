@@ -19,6 +19,7 @@ const (
 // ends with its connection: a packet id means nothing on the next one.
 type ackQueue struct {
 	window   int
+	send     func([]*Message) // in order of arrival
 	progress func()
 
 	mu       sync.Mutex
@@ -31,8 +32,8 @@ type ackQueue struct {
 	wake     chan struct{}
 }
 
-func newAckQueue(window int, progress func()) *ackQueue {
-	return &ackQueue{window: window, progress: progress, wake: make(chan struct{}, 1)}
+func newAckQueue(window int, send func([]*Message), progress func()) *ackQueue {
+	return &ackQueue{window: window, send: send, progress: progress, wake: make(chan struct{}, 1)}
 }
 
 // admit takes a message in; false means that the window is full and the message must be left alone.
@@ -105,9 +106,7 @@ func (q *ackQueue) run(ended <-chan struct{}) {
 		case <-q.wake:
 		}
 		for batch := q.take(); len(batch) > 0; batch = q.take() {
-			for _, m := range batch {
-				m.wire.Ack()
-			}
+			q.send(batch)
 		}
 		q.progress()
 	}

@@ -96,7 +96,7 @@ func BenchmarkFleetStatus(b *testing.B) {
 			unlimited := services.Options{Mosquitto: &services.MosquittoOptions{Lines: []string{"max_queued_messages 0"}}}
 			r.url = servicestest.Start(b, unlimited).Mosquitto.URL()
 		}
-		keepStatuses(b, r, cabinets)
+		fillStatuses(b, r, cabinets)
 		for qos := range byte(2) {
 			b.Run(fmt.Sprint(name, "/qos", qos), func(b *testing.B) {
 				for range b.N {
@@ -109,7 +109,7 @@ func BenchmarkFleetStatus(b *testing.B) {
 	}
 }
 
-func keepStatuses(b *testing.B, r *rig, n int) {
+func fillStatuses(b *testing.B, r *rig, n int) {
 	b.Helper()
 	client := run(b, r.worker("seed", func(*mqtt.Message) bool { return true }))
 	var group errgroup.Group

@@ -1,6 +1,7 @@
 package mqtt_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/eclipse/paho.mqtt.golang/packets"
 
 	"doortab/mqtt"
 	"doortab/services"
@@ -218,7 +220,8 @@ func (c *cabinet) listen(topic string) chan string {
 
 // tap is a worker's way to the broker that can be cut, and that notes the packet ids of PUBACKs in the order they go out.
 type tap struct {
-	to func(context.Context) (net.Conn, error)
+	to   func(context.Context) (net.Conn, error)
+	slow time.Duration // before each write
 
 	mu   sync.Mutex
 	acks []uint16
@@ -241,7 +244,7 @@ func (p *tap) dial(ctx context.Context) (net.Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.conn, p.acks = c, nil
-	return &tapped{c, p}, nil
+	return &tapped{Conn: c, tap: p}, nil
 }
 
 func (p *tap) cut() {
@@ -259,15 +262,31 @@ func (p *tap) acked() []uint16 {
 type tapped struct {
 	net.Conn
 	tap *tap
+	out []byte // the beginning of a packet whose end is not written yet
 }
 
 func (c *tapped) Write(b []byte) (int, error) {
-	if len(b) == 4 && b[0] == 0x40 { // PUBACK: MQTT 3.1.1, 3.4
-		c.tap.mu.Lock()
-		c.tap.acks = append(c.tap.acks, uint16(b[2])<<8|uint16(b[3]))
-		c.tap.mu.Unlock()
+	if c.tap.slow > 0 {
+		<-time.After(c.tap.slow)
 	}
-	return c.Conn.Write(b)
+	n, err := c.Conn.Write(b)
+	c.note(b[:n])
+	return n, err
+}
+
+func (c *tapped) note(b []byte) {
+	c.out = append(c.out, b...)
+	for rest := bytes.NewReader(c.out); ; c.out = c.out[len(c.out)-rest.Len():] {
+		packet, err := packets.ReadPacket(rest)
+		if err != nil {
+			break
+		}
+		if ack, ok := packet.(*packets.PubackPacket); ok {
+			c.tap.mu.Lock()
+			c.tap.acks = append(c.tap.acks, ack.MessageID)
+			c.tap.mu.Unlock()
+		}
+	}
 }
 
 func check(t testing.TB, err error) {

@@ -2,6 +2,7 @@ package mqtt
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +20,9 @@ const refused = 0x80
 // handOver bounds how long paho may take to accept a packet, which it does at once unless the connection is ending.
 const handOver = 5 * time.Second
 
+// readAhead is how many bytes one read from the broker takes, some dozens of events.
+const readAhead = 32 << 10
+
 var errWindow = errors.New("more messages arrived than the window holds: lower the broker's window or raise Config.Window")
 
 // route is a subscription and the messages that its handler had no room for.
@@ -32,7 +36,7 @@ type route struct {
 // whose Ack then does nothing.
 type link struct {
 	client *Client
-	conn   net.Conn
+	conn   *gatheredConn
 	wire   paho.Client
 	acks   *ackQueue
 	retry  chan struct{}
@@ -54,14 +58,14 @@ func openLink(ctx context.Context, c *Client, subscriptions []Subscription) (*li
 	if err != nil {
 		return nil, fmt.Errorf("reach the broker: %w", err)
 	}
-	timed := newTimedConn(conn, 8<<10, c.cfg.Timeout)
+	timed := newTimedConn(conn, readAhead, c.cfg.Timeout)
 	l := &link{
-		client: c, conn: timed, routes: newRoutes(subscriptions),
+		client: c, conn: newGatheredConn(timed), routes: newRoutes(subscriptions),
 		retry: make(chan struct{}, 1), lost: make(chan error, 1), ended: make(chan struct{}),
 		out: make(chan publication),
 	}
 	timed.failed = l.fail // paho keeps a connection that was closed on this side
-	l.acks = newAckQueue(c.cfg.Window, l.acked)
+	l.acks = newAckQueue(c.cfg.Window, l.acknowledge, l.acked)
 	l.wire = paho.NewClient(l.options())
 	if err := await(ctx, l.wire.Connect(), c.cfg.Timeout); err != nil {
 		_ = l.conn.Close()
@@ -225,6 +229,15 @@ func (r *route) offer() {
 	if len(r.parked) == 0 {
 		r.parked = nil
 	}
+}
+
+// acknowledge writes PUBACK packets (MQTT 3.1.1, 3.4), in one go: through paho each would pass four goroutines.
+func (l *link) acknowledge(batch []*Message) {
+	packets := make([]byte, 0, 4*len(batch))
+	for _, m := range batch {
+		packets = binary.BigEndian.AppendUint16(append(packets, 0x40, 2), m.id)
+	}
+	_, _ = l.conn.Write(packets) // where it fails the connection has ended, and with it what the ids mean
 }
 
 // acked is called after acknowledgements have gone out.

@@ -20,7 +20,7 @@ type Message struct {
 	Retained, Duplicate bool
 	ReceivedAt          time.Time
 
-	wire paho.Message
+	id   uint16 // of the packet
 	acks *ackQueue
 	// state is guarded by acks.
 	state ackState
@@ -49,7 +49,7 @@ func newMessage(in paho.Message, maxPayload int, acks *ackQueue) *Message {
 	m := &Message{
 		Topic: in.Topic(), Payload: in.Payload(), Size: len(in.Payload()),
 		Retained: in.Retained(), Duplicate: in.Duplicate(), ReceivedAt: time.Now(),
-		wire: in, acks: acks,
+		id: in.MessageID(), acks: acks,
 	}
 	if m.Size > maxPayload {
 		m.Digest = sha256.Sum256(m.Payload)

@@ -110,6 +110,30 @@ func TestDrainFinishesWhatWasBegun(t *testing.T) {
 	})
 }
 
+// A worker that lets the broker's window go unacknowledged would have its events sent again for nothing.
+func TestLastAcknowledgementsLeaveBeforeTheConnectionEnds(t *testing.T) {
+	t.Parallel()
+	eachBroker(t, func(t *testing.T, r *rig) {
+		const messages = 10
+		got, line := make(inbox, messages), tapOn(r)
+		line.slow = 100 * time.Millisecond
+		cfg := r.worker("w", got.take)
+		cfg.Dial = line.dial
+		client := run(t, cfg)
+		c := r.cabinet(t, "1001")
+		for range messages {
+			c.publish(r.topic("1001", "door-closed"), "event")
+		}
+		for range messages {
+			await(t, got).Ack()
+		}
+		check(t, client.Drain(t.Context()))
+		if acked := line.acked(); len(acked) != messages {
+			t.Errorf("%d of %d acknowledgements left", len(acked), messages)
+		}
+	})
+}
+
 func TestDrainEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	eachBroker(t, func(t *testing.T, r *rig) {

@@ -1,0 +1,42 @@
+package mqtt
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// lastWords bounds how long the end of a connection waits for what was written before it.
+const lastWords = 2 * time.Second
+
+// gatheredConn is a client's connection. paho writes packet by packet; here those that come while the network takes the ones
+// before leave together, so that under load a write carries many and costs neither side a turn of its own.
+type gatheredConn struct {
+	*timedConn
+	out   outbox
+	bytes atomic.Int64
+}
+
+func newGatheredConn(c *timedConn) *gatheredConn {
+	g := &gatheredConn{timedConn: c}
+	g.out = outbox{write: c.Write, total: &g.bytes, reuse: true}
+	return g
+}
+
+// Write returns at once. An error of the network comes to a later Write, and to failed.
+func (g *gatheredConn) Write(b []byte) (int, error) {
+	if err := g.out.put(b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// SetWriteDeadline does nothing: each write to the network has its own.
+func (*gatheredConn) SetWriteDeadline(time.Time) error { return nil }
+
+// Close lets out what was written, DISCONNECT being the last of it, unless the network does not take it.
+func (g *gatheredConn) Close() error {
+	impatient := time.AfterFunc(lastWords, func() { _ = g.timedConn.Close() })
+	g.out.close()
+	impatient.Stop()
+	return g.timedConn.Close()
+}
