@@ -93,6 +93,7 @@ func Run(ctx context.Context, db *database.DB) (Report, error) {
 		{"stocktakes", a.documents(document{"stocktakes", "stocktake_id", kindStocktake})},
 		{"writeoffs", a.documents(document{"writeoffs", "writeoff_id", kindWriteoff})},
 		{"settlements", a.settlements},
+		{"payloads of settlements", a.payloads},
 		{"orders", a.orders},
 		{"order_lines", a.orderLines},
 		{"reviews", a.reviews},
@@ -100,6 +101,7 @@ func Run(ctx context.Context, db *database.DB) (Report, error) {
 		{"order_lines of reviews", a.reviewLines},
 		{"settlement_conflicts", a.conflicts},
 		{"door_sessions", a.doors},
+		{"epcs", a.tags},
 	} {
 		if err := step.read(ctx); err != nil {
 			return Report{}, fmt.Errorf("audit %s: %w", step.name, err)

@@ -70,7 +70,7 @@ func (b books) fill() {
 	b.t.Helper()
 	for _, table := range []string{
 		"device_stock", "stock_movements", "restocks", "stocktakes", "writeoffs", "settlements", "settlement_conflicts",
-		"orders", "order_lines", "reviews", "discrepancies", "door_sessions",
+		"orders", "order_lines", "reviews", "discrepancies", "door_sessions", "epcs",
 	} {
 		b.exec("DELETE FROM " + table)
 	}
@@ -79,6 +79,17 @@ func (b books) fill() {
 	b.settlementsOf1001()
 	b.reviewsOf1001()
 	b.otherCabinet()
+	b.tags()
+}
+
+// tags are one in each state.
+func (b books) tags() {
+	for _, tag := range [][]any{
+		{"AAAA", "in_cabinet", "staff", nil}, {"BBBB", "sold", "two-products", 101}, {"CCCC", "lost", "writeoff-1", nil},
+	} {
+		b.exec("INSERT INTO epcs (epc, product_id, state, device_id, close_event_id, order_id, version, updated_at) VALUES (?, 7, ?, 1001, ?, ?, 1, ?)",
+			append(tag, settledAt)...)
+	}
 }
 
 func (b books) stockOf1001() {
@@ -230,9 +241,22 @@ func (b books) settlement(device int64, event, outcome string, order int64, line
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.exec(`INSERT INTO settlements (device_id, close_event_id, outcome, digest, order_id, kind, priced_at, payload, receipt,
-		received_at, settled_at) VALUES (?, ?, ?, ?, ?, 'sale', ?, '{}', ?, ?, ?)`,
-		device, event, outcome, digestOf(event), orderID, settledAt, text, settledAt, settledAt)
+	payload, digest := published(b.t, device, event)
+	b.exec(`INSERT INTO settlements (device_id, close_event_id, outcome, digest, order_id, kind, user_id, priced_at, payload, receipt,
+		received_at, settled_at) VALUES (?, ?, ?, ?, ?, 'sale', 42, ?, ?, ?, ?, ?)`,
+		device, event, outcome, digest, orderID, settledAt, payload, text, settledAt, settledAt)
+}
+
+// published is an event as a cabinet sent it, with the digest of its meaning.
+func published(t *testing.T, device int64, event string) (payload string, digest []byte) {
+	t.Helper()
+	payload = fmt.Sprintf(`{"closeEventId":%q,"deviceId":%d,"userId":42,"closedAt":"2026-11-30T10:00:21.480Z","items":[]}`, event, device)
+	said, err := cabinet.Decode([]byte(payload))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := said.Digest()
+	return payload, sum[:]
 }
 
 func (b books) order(device int64, event string, order int64, status string, lines ...cabinet.Line) {

@@ -11,8 +11,10 @@ type order struct {
 	id, device int64
 	event      string
 	total      int64
+	user       sql.Null[int64]
 	settled    bool            // its event has a settlement
 	named      sql.Null[int64] // the order that the settlement names
+	charged    sql.Null[int64] // the user of the settlement
 	lines      int
 	sum        int64
 }
@@ -26,7 +28,7 @@ type line struct {
 
 // The index is forced because a cabinet has far more movements of a product than an event has movements.
 const readOrders = `
-SELECT o.order_id, o.device_id, o.close_event_id, o.total_minor, s.device_id IS NOT NULL, s.order_id,
+SELECT o.order_id, o.device_id, o.close_event_id, o.total_minor, o.user_id, s.device_id IS NOT NULL, s.order_id, s.user_id,
        l.line, l.origin, l.product_id, l.quantity, l.unit_price_minor, l.amount_minor,
        (SELECT COUNT(*) FROM stock_movements m FORCE INDEX (stock_movements_ref)
          WHERE m.device_id = o.device_id AND m.ref = o.close_event_id AND m.kind = 'sale' AND m.product_id = l.product_id)
@@ -39,7 +41,7 @@ func (a *auditor) orders(ctx context.Context) error {
 	var o, group order
 	var l line
 	row := []any{
-		&o.id, &o.device, &o.event, &o.total, &o.settled, &o.named,
+		&o.id, &o.device, &o.event, &o.total, &o.user, &o.settled, &o.named, &o.charged,
 		&l.number, &l.origin, &l.product, &l.quantity, &l.price, &l.amount, &l.movements,
 	}
 	err := a.each(ctx, readOrders, row, func() {
@@ -74,6 +76,9 @@ func (a *auditor) checkOrder(o *order) {
 		a.i1.Doubled++
 		a.i1.violated("%s: the settlement of device=%d event=%s names order=%d", key, o.device, o.event, o.named.V)
 	}
+	if o.settled && o.user != o.charged {
+		a.i1.violated("%s: of %s, the settlement is of %s", key, person(o.user), person(o.charged))
+	}
 	if o.lines == 0 {
 		a.i1.violated("%s: no line", key)
 	}
@@ -81,6 +86,13 @@ func (a *auditor) checkOrder(o *order) {
 	if o.total != o.sum {
 		a.i3.violated("%s: total %d, lines %d", key, o.total, o.sum)
 	}
+}
+
+func person(user sql.Null[int64]) string {
+	if !user.Valid {
+		return "nobody known"
+	}
+	return fmt.Sprintf("user=%d", user.V)
 }
 
 func (a *auditor) checkLine(o *order, l *line) {

@@ -13,6 +13,7 @@ const (
 	kindStocktake = "stocktake"
 	kindWriteoff  = "writeoff"
 	kindReview    = "review"
+	kindRefund    = "refund"
 	kindShortfall = "shortfall"
 )
 
@@ -34,6 +35,7 @@ type movement struct {
 	writeoff            sql.Null[string] // likewise
 	stocktake           sql.Null[string] // likewise
 	asOf                place            // of that stock-take
+	refunded            sql.Null[int64]  // the order that a refund's ref names
 }
 
 func (m *movement) key() string {
@@ -54,7 +56,7 @@ SELECT m.device_id, m.product_id, m.version, m.kind, m.ref, m.quantity, m.delta,
        (SELECT SUM(l.quantity) FROM order_lines l
          WHERE l.device_id = s.device_id AND l.order_id = s.order_id
            AND l.product_id = m.product_id AND l.origin = 'settlement'),
-       r.restock_id, w.writeoff_id, t.stocktake_id, t.seq_epoch, t.as_of_seq
+       r.restock_id, w.writeoff_id, t.stocktake_id, t.seq_epoch, t.as_of_seq, o.order_id
   FROM stock_movements m FORCE INDEX (PRIMARY)
   LEFT JOIN device_stock d ON d.device_id = m.device_id AND d.product_id = m.product_id
   LEFT JOIN discrepancies x ON x.device_id = m.device_id AND x.product_id = m.product_id AND x.version = m.version
@@ -62,6 +64,8 @@ SELECT m.device_id, m.product_id, m.version, m.kind, m.ref, m.quantity, m.delta,
   LEFT JOIN restocks r ON r.device_id = m.device_id AND r.restock_id = m.ref
   LEFT JOIN writeoffs w ON w.device_id = m.device_id AND w.writeoff_id = m.ref
   LEFT JOIN stocktakes t ON t.device_id = m.device_id AND t.stocktake_id = m.ref
+  LEFT JOIN orders o ON m.kind = 'refund' AND o.order_id = CONVERT(m.ref, UNSIGNED) AND CONVERT(o.order_id, CHAR) = m.ref
+                    AND o.device_id = m.device_id
  ORDER BY m.device_id, m.product_id, m.version`
 
 func (a *auditor) movements(ctx context.Context) error {
@@ -70,7 +74,7 @@ func (a *auditor) movements(ctx context.Context) error {
 	row := []any{
 		&m.device, &m.product, &m.version, &m.kind, &m.ref, &m.quantity, &m.delta, &m.balance, &m.at.epoch, &m.at.seq,
 		&m.stock, &m.stockVersion, &m.counted.epoch, &m.counted.seq, &m.discrepancyKind, &m.discrepancy, &m.outcome, &m.order,
-		&m.sold, &m.restock, &m.writeoff, &m.stocktake, &m.asOf.epoch, &m.asOf.seq,
+		&m.sold, &m.restock, &m.writeoff, &m.stocktake, &m.asOf.epoch, &m.asOf.seq, &m.refunded,
 	}
 	err := a.each(ctx, readMovements, row, func() {
 		if m.device != l.last.device || m.product != l.last.product {
@@ -138,6 +142,8 @@ func (a *auditor) checkMeaning(l *ledger, m *movement) {
 		a.checkStocktake(l, m)
 	case kindReview:
 		a.checkReviewed(l, m)
+	case kindRefund:
+		a.checkRefund(l, m)
 	default:
 		a.i4.violated("%s: kind %q is none that is ever written", m.key(), m.kind)
 	}
@@ -185,6 +191,14 @@ func (a *auditor) checkWriteoff(l *ledger, m *movement) {
 	a.checkBooked(l, m, m.quantity < 0)
 	if !m.writeoff.Valid {
 		a.i4.violated("%s: no write-off %s", m.key(), m.ref)
+	}
+}
+
+// checkRefund: units of a refunded order came back to the books.
+func (a *auditor) checkRefund(l *ledger, m *movement) {
+	a.checkBooked(l, m, m.quantity > 0)
+	if !m.refunded.Valid {
+		a.i4.violated("%s: no order=%s", m.key(), m.ref)
 	}
 }
 

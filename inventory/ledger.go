@@ -66,7 +66,7 @@ const (
 	Stocktake MovementKind = "stocktake"
 	Writeoff  MovementKind = "writeoff"
 	Review    MovementKind = "review" // a person corrected an event
-	Refund    MovementKind = "refund"
+	Refund    MovementKind = "refund" // units of a refunded order came back
 )
 
 // Change is one thing that happened to one product in one cabinet.
@@ -78,7 +78,8 @@ type Change struct {
 	// At is the event's place in the cabinet's sequence; nil where the change came another
 	// way, or without a seq.
 	At *Position
-	// Ref names the document behind it: a close event id, the id of a restock, stock-take, write-off or review.
+	// Ref names the document behind it: a close event id, the id of a restock, stock-take, write-off or review,
+	// the id of a refunded order.
 	Ref string
 }
 
