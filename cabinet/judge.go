@@ -53,7 +53,7 @@ type tally struct {
 func (t *tally) net() int64 { return int64(len(t.tags)) + t.doubtful - t.back }
 
 func newJudging(e *Event, s *Shelf) *judging {
-	j := &judging{event: inOrder(e), shelf: s, way: 1, rfid: e.HasRFID, tallies: map[int64]*tally{}}
+	j := &judging{event: inOrder(e), shelf: s, way: 1, rfid: e.readsTags(), tallies: map[int64]*tally{}}
 	s.Strays = slices.Clone(s.Strays)
 	slices.SortFunc(s.Strays, compareStrays)
 	if e.Kind == KindRestock {
@@ -84,12 +84,9 @@ func (j *judging) product(productID int64) Product { return j.shelf.Products[pro
 
 func (j *judging) find(f Finding) { j.verdict.Findings = append(j.verdict.Findings, f) }
 
-// malformed hands the entries on that Decode couldn't read. One list of tags alone says nothing of what was taken.
+// malformed hands the entries on that Decode couldn't read.
 func (j *judging) malformed() {
 	for _, m := range j.event.Malformed {
-		if m.Where == "rfid.before" || m.Where == "rfid.after" {
-			j.rfid = false
-		}
 		j.find(Finding{Reason: m.Reason, Where: m.Where, Evidence: Evidence{Rule: RuleMalformed}, Entry: Raw(m.Raw)})
 	}
 }
@@ -135,7 +132,7 @@ func (j *judging) placeTags(productID int64, t *tally) {
 		return
 	}
 	for _, epc := range t.tags {
-		j.verdict.Tags = append(j.verdict.Tags, TagMove{EPC: epc, ProductID: productID, Place: place})
+		j.moveTag(epc, productID, place)
 	}
 }
 

@@ -105,6 +105,11 @@ func TestTagsChangePlaceOnlyWhereItIsSure(t *testing.T) {
 		"doubtful":                         {cabinet.KindSale, "", "2.1u > ", nil},
 		"back after its sale":              {cabinet.KindSale, "", "> 2.1s", []string{"2.1 here"}},
 		"booked in":                        {cabinet.KindRestock, "", "> 2.1u 2.2l", []string{"2.1 here", "2.2 here"}},
+		"missed before a sale, seen after": {cabinet.KindSale, "", "2.2 > 2.1 2.2", []string{"2.1 here"}},
+		"missed before a restock":          {cabinet.KindRestock, "", "> 2.1", []string{"2.1 here"}},
+		"carried out by staff":             {cabinet.KindRestock, "", "2.1 2.2 > 2.2", []string{"2.1 lost"}},
+		"not here, and carried out":        {cabinet.KindRestock, "", "2.1s 2.2e 2.3u 2.4l > ", nil},
+		"lost before, gone at a sale":      {cabinet.KindSale, "", "2.1l > ", nil},
 		"booked in though the scale erred": {cabinet.KindRestock, "2:0>345", "> 2.1u 2.2u", []string{"2.1 here", "2.2 here"}},
 	}
 	for name, c := range cases {

@@ -11,7 +11,7 @@ func (j *judging) readTags() {
 	if !j.rfid {
 		return
 	}
-	gone, came, stayed := split(j.event.RFID.Before, j.event.RFID.After)
+	gone, came, stayed := split(j.event.RFID)
 	for _, epc := range gone {
 		j.tag(epc, j.way)
 	}
@@ -25,9 +25,25 @@ func (j *judging) readTags() {
 	}
 }
 
-// split walks through two sorted sets.
-func split(before, after []string) (gone, came, stayed []string) {
-	b, a := 0, 0
+// TagsMoved lists the tags of an event from Decode that were seen at one end of the door only, each list ascending. Where a
+// whole list of tags is missing or can't be read, the other alone says nothing and there are none.
+func (e *Event) TagsMoved() (gone, came []string) {
+	if !e.readsTags() {
+		return nil, nil
+	}
+	gone, came, _ = split(e.RFID)
+	return gone, came
+}
+
+func (e *Event) readsTags() bool {
+	return e.HasRFID && !slices.ContainsFunc(e.Malformed, func(m MalformedEntry) bool {
+		return m.Where == "rfid.before" || m.Where == "rfid.after"
+	})
+}
+
+// split walks through the two sorted sets.
+func split(seen RFID) (gone, came, stayed []string) {
+	before, after, b, a := seen.Before, seen.After, 0, 0
 	for b < len(before) || a < len(after) {
 		switch {
 		case a == len(after) || b < len(before) && before[b] < after[a]:
@@ -46,7 +62,7 @@ func split(before, after []string) (gone, came, stayed []string) {
 
 // tag judges one tag that was seen at one end of the door only; way is 1 where it went as the goods of the door do.
 func (j *judging) tag(epc string, way int64) {
-	id, decoded := j.shelf.productOf(epc)
+	id, decoded := j.shelf.ProductOf(epc)
 	switch {
 	case !decoded:
 		j.findTag(ReasonUnknownEPC, RuleTagUnreadable, epc, 0)
@@ -58,7 +74,7 @@ func (j *judging) tag(epc string, way int64) {
 		t := j.of(id)
 		t.tags = append(t.tags, epc)
 	case j.way < 0 && j.shelf.Tags[epc] == TagHere:
-		// Booked before: only the reading at the beginning missed it.
+		j.moveTag(epc, id, TagHere) // booked before: only the reading at the beginning missed it
 	default:
 		j.of(id).doubtful++
 		j.of(id).proposed++
@@ -76,13 +92,18 @@ func (j *judging) expected(epc string) bool {
 }
 
 // tagBack judges a tag that came at a sale or left at a restock. One that the books have here and that comes was only
-// missed before.
+// missed before; that it was seen again is noted. One that left with staff is no longer here, whatever a person then makes of
+// the stock: its next restock books it in again.
 func (j *judging) tagBack(id int64, epc string) {
 	switch {
 	case j.way < 0:
 		j.of(id).back++
 		j.findTag(ReasonEvidenceDisagrees, RuleAgainstTheDoor, epc, id)
+		if j.shelf.Tags[epc] == TagHere {
+			j.moveTag(epc, id, TagLost)
+		}
 	case j.shelf.Tags[epc] == TagHere:
+		j.moveTag(epc, id, TagHere)
 	case j.shelf.Tags[epc] == TagSold:
 		j.of(id).back++
 		j.returned(epc)
@@ -95,11 +116,15 @@ func (j *judging) tagBack(id int64, epc string) {
 // returned: a tag that the books have as sold lies in the cabinet, so that the sale was wrong or the unit was brought
 // back. From now on its place is here, so that one return makes one finding.
 func (j *judging) returned(epc string) {
-	id, _ := j.shelf.productOf(epc)
+	id, _ := j.shelf.ProductOf(epc)
 	j.findTag(ReasonEPCAlreadySold, RuleTagReturned, epc, id)
 	if id != 0 {
-		j.verdict.Tags = append(j.verdict.Tags, TagMove{EPC: epc, ProductID: id, Place: TagHere})
+		j.moveTag(epc, id, TagHere)
 	}
+}
+
+func (j *judging) moveTag(epc string, id int64, place TagPlace) {
+	j.verdict.Tags = append(j.verdict.Tags, TagMove{EPC: epc, ProductID: id, Place: place})
 }
 
 func (j *judging) misplaced(id int64, epc string) {
@@ -143,7 +168,7 @@ func (j *judging) read(productID int64) int64 {
 			epcs = nil
 		}
 		for _, epc := range epcs {
-			if id, _ := j.shelf.productOf(epc); id != 0 {
+			if id, _ := j.shelf.ProductOf(epc); id != 0 {
 				j.seen[id]++
 			}
 		}

@@ -60,9 +60,9 @@ type Shelf struct {
 	Threshold float64             // confidence from which the cabinet's own count is taken, 0.8 by default
 }
 
-// productOf names the product of a tag. decoded is false for a tag that neither the overrides nor SGTIN-96 explain;
+// ProductOf names the product of a tag, by its EPC in upper case. decoded is false for a tag that neither the overrides nor SGTIN-96 explain;
 // productID is 0 where the catalogue doesn't have what the tag names.
-func (s *Shelf) productOf(epc string) (productID int64, decoded bool) {
+func (s *Shelf) ProductOf(epc string) (productID int64, decoded bool) {
 	if id, ok := s.Overrides[epc]; ok {
 		return s.known(id), true
 	}

@@ -82,7 +82,7 @@ type Moved struct {
 type TagMove struct {
 	EPC       string   `json:"epc"`
 	ProductID int64    `json:"productId"`
-	Place     TagPlace `json:"place"` // TagHere or TagSold
+	Place     TagPlace `json:"place"` // TagHere, TagSold or TagLost
 }
 
 // Source names the witnesses of a line.

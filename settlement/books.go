@@ -154,15 +154,15 @@ func (b *books) place(epc string, deviceID int64) cabinet.TagPlace {
 	}
 }
 
+var stateOf = map[cabinet.TagPlace]inventory.TagState{
+	cabinet.TagHere: inventory.TagInCabinet, cabinet.TagSold: inventory.TagSold, cabinet.TagLost: inventory.TagLost,
+}
+
 // note keeps what an event changed beside stock, for the events behind it.
 func (b *books) note(it *item, v *verdict) {
 	for _, move := range v.evidence.Tags {
-		state := inventory.TagInCabinet
-		if move.Place == cabinet.TagSold {
-			state = inventory.TagSold
-		}
 		b.tags.Move(inventory.Tag{
-			EPC: move.EPC, ProductID: move.ProductID, State: state,
+			EPC: move.EPC, ProductID: move.ProductID, State: stateOf[move.Place],
 			DeviceID: it.key.deviceID, CloseEventID: it.key.closeEventID,
 		})
 	}

@@ -117,7 +117,8 @@ func Resolve(tx *gorm.DB, attempt int, r Resolution, now time.Time) (Review, err
 		return Review{}, fmt.Errorf("review %d: %w", r.ReviewID, ErrDecided)
 	}
 	before := reviewChange{Status: review.Status, eventState: e.state()}
-	if err := e.correct(tx, attempt, &review, &r, now); err != nil {
+	moved, err := e.correct(tx, attempt, &review, &r, now)
+	if err != nil {
 		return Review{}, fmt.Errorf("resolve review %d of %s: %w", r.ReviewID, e.name(), err)
 	}
 	if err := e.decide(tx, &r, now); err != nil {
@@ -125,7 +126,7 @@ func Resolve(tx *gorm.DB, attempt int, r Resolution, now time.Time) (Review, err
 	}
 	err = auditlog.Write(tx, auditlog.Entry{
 		Action: "review." + string(r.Decision), Target: "review " + FormatID(r.ReviewID), Before: before,
-		After: reviewChange{Status: statusOf[r.Decision], Note: r.Note, eventState: e.state()},
+		After: reviewChange{Status: statusOf[r.Decision], Note: r.Note, Tags: moved, eventState: e.state()},
 	}, now)
 	if err != nil {
 		return Review{}, err
@@ -149,9 +150,10 @@ func (e *pastEvent) decide(tx *gorm.DB, r *Resolution, now time.Time) error {
 
 // reviewChange is one side of a line in the audit log.
 type reviewChange struct {
-	ReviewID string `json:"reviewId,omitempty"`
-	Status   string `json:"status,omitempty"`
-	Note     string `json:"note,omitempty"`
+	ReviewID string      `json:"reviewId,omitempty"`
+	Status   string      `json:"status,omitempty"`
+	Note     string      `json:"note,omitempty"`
+	Tags     []tagChange `json:"tags,omitempty"` // that the decision moved
 	eventState
 }
 

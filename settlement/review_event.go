@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 
 	"doortab/cabinet"
+	"doortab/database"
 	"doortab/inventory"
 )
 
@@ -23,6 +24,9 @@ type pastEvent struct {
 	at       *inventory.Position
 	pricedAt time.Time // the moment whose prices hold (R8)
 	currency string
+
+	payload    []byte // as published; empty where it is no longer kept
+	receivedAt time.Time
 
 	order    *Order          // nil: none yet
 	standing map[int64]int64 // units by product: on the order, or added by a restock door
@@ -38,21 +42,23 @@ func (e *pastEvent) orderID() any {
 	return e.order.OrderID
 }
 
-const lockSettlement = `SELECT order_id, seq, COALESCE(seq_epoch, 0) AS seq_epoch, kind, user_id, session_id, priced_at, receipt
-	FROM settlements WHERE device_id = ? AND close_event_id = ? FOR UPDATE`
+const lockSettlement = `SELECT order_id, seq, COALESCE(seq_epoch, 0) AS seq_epoch, kind, user_id, session_id, priced_at, payload, receipt,
+	received_at FROM settlements WHERE device_id = ? AND close_event_id = ? FOR UPDATE`
 
 // lockEvent locks the settlement and reads the event behind the lock.
 func lockEvent(tx *gorm.DB, k key) (*pastEvent, error) {
 	e := &pastEvent{key: k, standing: map[int64]int64{}}
 	var rows []struct {
-		OrderID   *int64
-		Seq       *int64
-		SeqEpoch  int
-		Kind      cabinet.Kind
-		UserID    *int64
-		SessionID *string
-		PricedAt  time.Time
-		Receipt   []byte
+		OrderID    *int64
+		Seq        *int64
+		SeqEpoch   int
+		Kind       cabinet.Kind
+		UserID     *int64
+		SessionID  *string
+		PricedAt   time.Time
+		Payload    []byte
+		Receipt    []byte
+		ReceivedAt time.Time
 	}
 	if err := tx.Raw(lockSettlement, k.deviceID, k.closeEventID).Scan(&rows).Error; err != nil {
 		return nil, fmt.Errorf("lock settlement %s: %w", e.name(), err)
@@ -69,6 +75,7 @@ func lockEvent(tx *gorm.DB, k key) (*pastEvent, error) {
 		e.at = &inventory.Position{Epoch: row.SeqEpoch, Seq: *row.Seq}
 	}
 	e.restock, e.userID, e.pricedAt, e.currency = row.Kind == cabinet.KindRestock, row.UserID, row.PricedAt, receipt.Currency
+	e.payload, e.receivedAt = row.Payload, row.ReceivedAt
 	if row.SessionID != nil {
 		if err := e.readApp(tx, *row.SessionID); err != nil {
 			return nil, err
@@ -128,27 +135,38 @@ func (e *pastEvent) readAdded(tx *gorm.DB) error {
 	return nil
 }
 
-// correct books what a decision changes, and brings the order to the state that it has then.
-func (e *pastEvent) correct(tx *gorm.DB, attempt int, review *Review, r *Resolution, now time.Time) error {
+// correct books what a decision changes, and brings tags and order to the state that they have then. It returns the tags
+// that moved.
+func (e *pastEvent) correct(tx *gorm.DB, attempt int, review *Review, r *Resolution, now time.Time) ([]tagChange, error) {
 	change := r.differences(review, e.standing)
 	lines, err := e.price(tx, change, r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := e.book(tx, attempt, change, r.ReviewID, now); err != nil {
-		return err
+		return nil, err
 	}
 	for product, units := range change {
 		e.standing[product] += units
 	}
-	if e.restock || e.order == nil && len(lines) == 0 {
-		return nil
-	}
 	waits, err := e.underReview(tx, r.ReviewID)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return e.writeOrder(tx, lines, e.statusAfter(waits), now)
+	orderID := e.orderNumber(now)
+	moved, err := e.placeTags(tx, attempt, change, orderID, waits, now)
+	if err != nil || e.restock || e.order == nil && len(lines) == 0 {
+		return moved, err
+	}
+	return moved, e.writeOrder(tx, orderID, lines, e.statusAfter(waits), now)
+}
+
+// orderNumber is the number of the order, or the one that it gets if it is made now.
+func (e *pastEvent) orderNumber(now time.Time) int64 {
+	if e.order == nil {
+		return database.NewID(now)
+	}
+	return e.order.OrderID
 }
 
 // book moves stock: what is charged beyond what stood leaves the books, what is given back returns to them. What a

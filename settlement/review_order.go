@@ -85,7 +85,7 @@ func (e *pastEvent) nothingLeft() bool {
 	return true
 }
 
-func (e *pastEvent) writeOrder(tx *gorm.DB, lines []OrderLine, status string, now time.Time) error {
+func (e *pastEvent) writeOrder(tx *gorm.DB, orderID int64, lines []OrderLine, status string, now time.Time) error {
 	total := int64(0)
 	for _, l := range lines {
 		total += l.AmountMinor
@@ -93,7 +93,7 @@ func (e *pastEvent) writeOrder(tx *gorm.DB, lines []OrderLine, status string, no
 	var err error
 	switch {
 	case e.order == nil:
-		err = e.makeOrder(tx, status, total, now)
+		err = e.makeOrder(tx, orderID, status, total, now)
 	case len(lines) > 0 || e.order.Status == orderReview:
 		err = e.setOrder(tx, status, e.order.TotalMinor+total)
 	}
@@ -103,9 +103,9 @@ func (e *pastEvent) writeOrder(tx *gorm.DB, lines []OrderLine, status string, no
 	return e.addLines(tx, lines)
 }
 
-func (e *pastEvent) makeOrder(tx *gorm.DB, status string, total int64, now time.Time) error {
+func (e *pastEvent) makeOrder(tx *gorm.DB, orderID int64, status string, total int64, now time.Time) error {
 	o := Order{
-		OrderID: database.NewID(now), DeviceID: e.deviceID, CloseEventID: e.closeEventID, Status: status,
+		OrderID: orderID, DeviceID: e.deviceID, CloseEventID: e.closeEventID, Status: status,
 		Currency: e.currency, TotalMinor: total, CreatedAt: now, UserID: e.userID,
 	}
 	err := insertOrders(tx, [][]any{{

@@ -48,6 +48,9 @@ func (r rules) judge(
 			v.evidence.Findings = append(v.evidence.Findings, cabinet.Finding{
 				Reason: cabinet.ReasonUnknownProduct, Where: "catalogue", Evidence: l.Evidence,
 			})
+			v.evidence.Tags = slices.DeleteFunc(v.evidence.Tags, func(m cabinet.TagMove) bool {
+				return m.ProductID == l.ProductID && m.Place == cabinet.TagSold // what isn't on an order isn't sold
+			})
 			continue
 		}
 		v.lines = append(v.lines, line{
