@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -43,6 +44,18 @@ func (s *Server) epcRoutes() {
 		OperationID: "deleteEpc", Method: http.MethodDelete, Path: "/v1/epcs/{epc}",
 		Summary: "Let a tag's own GTIN count again", Errors: []int{http.StatusNotFound},
 	}, s.deleteEPC)
+}
+
+func parseEPCs(texts []string) ([]string, error) {
+	epcs := make([]string, len(texts))
+	for i, text := range texts {
+		epc, ok := cabinet.ParseEPC(text)
+		if !ok {
+			return nil, fmt.Errorf("%.200q: %w", text, errBadEPC)
+		}
+		epcs[i] = epc
+	}
+	return epcs, nil
 }
 
 func (s *Server) putEPC(ctx context.Context, in *putEPC) (*epcOutput, error) {

@@ -80,6 +80,7 @@ var outcomes = []struct {
 	{settlement.ErrOrderClosed, http.StatusConflict, "order-closed"},
 	{settlement.ErrInvalid, http.StatusUnprocessableEntity, ""},
 	{inventory.ErrCountedLater, http.StatusConflict, "counted-later"},
+	{inventory.ErrTagNotHere, http.StatusConflict, "tag-not-here"},
 	{errKeyRunning, http.StatusConflict, "in-progress"},
 	{errNoKey, http.StatusBadRequest, "idempotency-key"},
 	{errKeyReused, http.StatusUnprocessableEntity, "idempotency-key-reused"},

@@ -120,46 +120,6 @@ func TestAStocktakeOutOfRangeIsRefused(t *testing.T) {
 	h.expect(http.StatusCreated, h.stocktake("k", `{"asOfSeq":5,"lines":[{"productId":7,"counted":0}]}`))
 }
 
-func TestAWriteoffTakesUnitsAndNotMoreThanThereAre(t *testing.T) {
-	t.Parallel()
-	h := newShop(t)
-	const path = "/v1/cabinets/7/writeoffs"
-	write := func(key, body string) reply { return h.send(Restocker, "POST", path, body, header{keyHeader: key}) }
-	h.expect(http.StatusCreated, h.restock("a", `{"lines":[{"productId":7,"quantity":5}]}`))
-	r := h.expect(http.StatusCreated, write("a", `{"lines":[{"productId":7,"quantity":2}],"reason":"過期"}`))
-	m := r.json(t)["movements"].([]any)[0].(map[string]any)
-	if m["kind"] != "writeoff" || m["delta"] != -2.0 || m["balance"] != 3.0 {
-		t.Errorf("movement %v", m)
-	}
-	h.expect(http.StatusCreated, write("b", `{"lines":[{"productId":7,"quantity":4}],"reason":"spoiled"}`))
-	if stock := h.stock(); stock != 0.0 {
-		t.Errorf("stock %v", stock)
-	}
-	listed, _ := h.walk("/v1/discrepancies?")
-	if len(listed) != 1 || listed[0]["kind"] != "shortfall" || listed[0]["quantity"] != 1.0 {
-		t.Errorf("discrepancies %v", listed)
-	}
-	if log := h.logged("writeoff.create"); len(log) != 2 || !strings.Contains(log[0], "過期") {
-		t.Errorf("audit log %q", log)
-	}
-	for name, body := range map[string]string{
-		"no reason":   `{"lines":[{"productId":7,"quantity":1}]}`,
-		"empty":       `{"lines":[{"productId":7,"quantity":1}],"reason":""}`,
-		"long reason": `{"lines":[{"productId":7,"quantity":1}],"reason":"` + strings.Repeat("a", 501) + `"}`,
-		"nothing":     `{"lines":[{"productId":7,"quantity":0}],"reason":"x"}`,
-		"too much":    `{"lines":[{"productId":7,"quantity":100001}],"reason":"x"}`,
-		"twice":       `{"lines":[{"productId":7,"quantity":1},{"productId":7,"quantity":1}],"reason":"x"}`,
-	} {
-		if r := write("k", body); r.status != 422 {
-			t.Errorf("%s: %d %s", name, r.status, r.body)
-		}
-	}
-	h.problem(h.expect(422, write("k", `{"lines":[{"productId":9,"quantity":1}],"reason":"x"}`)), "unknown-product")
-	h.problem(h.expect(400, write("", `{"lines":[{"productId":7,"quantity":1}],"reason":"x"}`)), "idempotency-key")
-	r = h.send(Restocker, "POST", "/v1/cabinets/8/writeoffs", `{"lines":[{"productId":7,"quantity":1}],"reason":"x"}`, header{keyHeader: "k"})
-	h.problem(h.expect(404, r), "not-found")
-}
-
 func TestAReplacedControllerStartsANewSequence(t *testing.T) {
 	t.Parallel()
 	h := newShop(t)

@@ -15,8 +15,9 @@ type writeoffInput struct {
 }
 
 type writeoffLine struct {
-	ProductID int64 `json:"productId" minimum:"1" maximum:"9007199254740991"`
-	Quantity  int64 `json:"quantity" minimum:"1" maximum:"100000" doc:"Units taken away."`
+	ProductID int64    `json:"productId" minimum:"1" maximum:"9007199254740991"`
+	Quantity  int64    `json:"quantity" minimum:"1" maximum:"100000" doc:"Units taken away."`
+	EPCs      []string `json:"epcs,omitempty" maxItems:"2000" nullable:"false" doc:"Tags of these units in hex, at most one a unit: they count as lost."`
 }
 
 type writeoffAnswer struct {
@@ -37,7 +38,11 @@ func (s *Server) createWriteoff(c change, in *writeoffInput) (*writeoffAnswer, e
 		Lines: make([]inventory.WriteoffLine, len(in.Body.Lines)),
 	}
 	for i, line := range in.Body.Lines {
-		request.Lines[i] = inventory.WriteoffLine(line)
+		epcs, err := parseEPCs(line.EPCs)
+		if err != nil {
+			return nil, err
+		}
+		request.Lines[i] = inventory.WriteoffLine{ProductID: line.ProductID, Quantity: line.Quantity, EPCs: epcs}
 	}
 	movements, err := inventory.AddWriteoff(c.tx, c.attempt, request, c.now)
 	if err != nil {

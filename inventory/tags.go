@@ -27,7 +27,7 @@ type Tag struct {
 	ProductID    int64
 	State        TagState
 	DeviceID     int64  // the cabinet it is in, or was in last
-	CloseEventID string // the door that put it there or took it out
+	CloseEventID string // the door that put it there or took it out; the id of the write-off that lost it
 	OrderID      *int64 // of a sold one
 	Version      int64
 }
@@ -89,6 +89,18 @@ func (t *Tags) Tag(epc string) (Tag, bool) {
 		return Tag{}, false
 	}
 	return row.Tag, true
+}
+
+// isHere tells whether the books have an EPC on a product in a cabinet.
+func (t *Tags) isHere(epc string, productID, deviceID int64) bool {
+	row := t.tags[epc]
+	if row == nil || row.State != TagInCabinet || row.DeviceID != deviceID {
+		return false
+	}
+	if assigned, ok := t.assign[epc]; ok {
+		return assigned == productID
+	}
+	return row.ProductID == productID
 }
 
 // Overrides maps an EPC to its product, where the tag's own GTIN is wrong.
