@@ -45,7 +45,7 @@ type part struct {
 }
 
 // parts in the order in which a full run takes them.
-var parts = []part{settlePart, hotPart}
+var parts = []part{settlePart, hotPart, duplicatesPart, growthPart}
 
 // Part names one part and says what it measures.
 type Part struct{ Name, About string }

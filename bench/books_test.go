@@ -1,32 +1,66 @@
 package bench
 
 import (
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"doortab/audit"
 	"doortab/cabinet"
+	"doortab/services"
 )
 
-func TestBooksThatTheBenchmarkFillsAndMovesPassTheAudit(t *testing.T) {
+func TestLab(t *testing.T) {
 	t.Parallel()
 	lab := smallLab(t)
-	d, err := lab.newDuel(t.Context(), lab.cabinets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := d.measureCosts(t.Context(), lab)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if least := float64(lab.probes); f.Details["evidence"] <= 0 || float64(d.acknowledged) < least {
-		t.Errorf("%d events acknowledged, figures %v", d.acknowledged, f.Details)
-	}
-	wantSound(t, d.product)
-	if err := d.end(t.Context(), lab); err != nil {
-		t.Error(err)
-	}
+	t.Run("the books that it fills and moves pass the audit", func(t *testing.T) {
+		d, err := lab.newDuel(t.Context(), newPast(lab.cabinets, 15), lab.cabinets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := d.measureCosts(t.Context(), lab)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Details["evidence"] <= 0 || d.acknowledged < int64(lab.probes) {
+			t.Errorf("%d events acknowledged, figures %v", d.acknowledged, f.Details)
+		}
+		wantSound(t, d.product)
+		if err := d.end(t.Context(), lab); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("acknowledged events without a settlement fail the run", func(t *testing.T) {
+		p, err := lab.newProduct(t.Context(), newPast(2, 0), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newStream(1, 2, past{})
+		events := []*cabinet.Event{s.next(), s.next(), s.next()}
+		events[1].UserID = 0 // nobody's: its outcome is a review
+		result, err := p.feed(t.Context(), time.Minute, each(events))
+		if err != nil || result.all != 3 {
+			t.Fatalf("%d acknowledged, %v", result.all, err)
+		}
+		if err := p.end(t.Context(), lab, result.all); err == nil || !strings.Contains(err.Error(), "acknowledged 3 events and settled 2") {
+			t.Error(err)
+		}
+		if err := p.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("it starts a broker for the parts that need one", func(t *testing.T) {
+		broker, err := lab.mosquitto(t.Context(), services.MosquittoOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := net.Dial("tcp", broker.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close()
+	})
 }
 
 func wantSound(t *testing.T, p *product) {
@@ -43,31 +77,9 @@ func wantSound(t *testing.T, p *product) {
 	t.Error(text.String())
 }
 
-func TestAcknowledgedEventsWithoutASettlementFailTheRun(t *testing.T) {
-	t.Parallel()
-	lab := smallLab(t)
-	p, err := lab.newProduct(t.Context(), 2, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newStream(1, 2)
-	events := []*cabinet.Event{s.next(), s.next(), s.next()}
-	events[1].UserID = 0 // nobody's: its outcome is a review
-	result, err := p.feed(t.Context(), time.Minute, each(events))
-	if err != nil || result.all != 3 {
-		t.Fatalf("%d acknowledged, %v", result.all, err)
-	}
-	if err := p.end(t.Context(), lab, result.all); err == nil || !strings.Contains(err.Error(), "acknowledged 3 events and settled 2") {
-		t.Error(err)
-	}
-	if err := p.close(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestTwoStreamsOfOneSeedMakeTheSameEvents(t *testing.T) {
 	t.Parallel()
-	one, other := newStream(7, 5), newStream(7, 5)
+	one, other := newStream(7, 5, past{}), newStream(7, 5, past{})
 	ids := map[string]bool{}
 	for range 100 {
 		a, b := one.next(), other.next()

@@ -17,6 +17,9 @@ type spread struct{ median, least, most float64 }
 
 // alternate lets the sides work in turn, A B A B, and returns what each gave.
 func (l *Lab) alternate(ctx context.Context, sides ...side) ([]spread, error) {
+	if err := l.calm(ctx); err != nil {
+		return nil, err
+	}
 	rates := make([][]float64, len(sides))
 	for turn := range l.slices {
 		for i, s := range sides {

@@ -26,12 +26,14 @@ type stream struct {
 	mutex    sync.Mutex
 	random   *rand.Rand
 	cabinets int64           // events come from the cabinets 1 to it
-	seq      map[int64]int64 // the last of each cabinet
+	seq      map[int64]int64 // the last of each cabinet, less past
+	past     int64           // the last of each before the first event
 	made     uint64
 }
 
-func newStream(seed uint64, cabinets int) *stream {
-	return &stream{random: rand.New(rand.NewPCG(1, seed)), cabinets: int64(cabinets), seq: map[int64]int64{}} //nolint:gosec // no secret
+func newStream(seed uint64, cabinets int, before past) *stream {
+	random := rand.New(rand.NewPCG(1, seed)) //nolint:gosec // no secret
+	return &stream{random: random, cabinets: int64(cabinets), seq: map[int64]int64{}, past: int64(before.perEach)}
 }
 
 // next is a sale of three products at a cabinet, which its own count saw.
@@ -44,7 +46,7 @@ func (s *stream) next() *cabinet.Event {
 		HasSeq: true, ClosedAt: now, HasItems: true,
 	}
 	s.seq[e.DeviceID]++
-	e.Seq = s.seq[e.DeviceID]
+	e.Seq = s.past + s.seq[e.DeviceID]
 	for len(e.Items) < perEvent {
 		product := 1 + s.random.Int64N(products)
 		at, taken := slices.BinarySearchFunc(e.Items, product, byProduct)

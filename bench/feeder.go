@@ -12,12 +12,8 @@ import (
 	"doortab/settlement"
 )
 
-const (
-	// window is how many deliveries are unacknowledged at most, which is what `doortab serve` lets a broker send.
-	window = 4096
-	// drainLimit is far more than a window takes; beyond it something hangs.
-	drainLimit = 2 * time.Minute
-)
+// drainLimit is far more than a window takes; beyond it something hangs.
+const drainLimit = 2 * time.Minute
 
 // feeder hands deliveries to an intake as the MQTT client does: in order, offered again where there is no room.
 type feeder struct {
@@ -27,7 +23,7 @@ type feeder struct {
 	acknowledged atomic.Int64
 }
 
-func newFeeder(i *intake.Intake) *feeder {
+func newFeeder(i *intake.Intake, window int) *feeder {
 	return &feeder{intake: i, places: make(chan struct{}, window), freed: make(chan struct{}, 1)}
 }
 
@@ -50,7 +46,7 @@ func (p *product) feed(ctx context.Context, d time.Duration, next func() (settle
 		stop()
 		<-ended
 	}()
-	f := newFeeder(p.intake)
+	f := newFeeder(p.intake, p.window)
 	started := time.Now()
 	if err = f.fill(ctx, started.Add(d), next); err != nil {
 		return result, err
@@ -107,13 +103,13 @@ func (f *feeder) acknowledge() {
 func (f *feeder) drain(ctx context.Context) error {
 	limit := time.NewTimer(drainLimit)
 	defer limit.Stop()
-	for n := range window {
+	for n := range cap(f.places) {
 		select {
 		case f.places <- struct{}{}:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-limit.C:
-			return fmt.Errorf("%d events had no acknowledgement after %s", window-n, drainLimit)
+			return fmt.Errorf("%d events had no acknowledgement after %s", cap(f.places)-n, drainLimit)
 		}
 	}
 	return nil

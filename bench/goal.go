@@ -9,7 +9,8 @@ type goal struct {
 	most  bool // the value should be no more than must and aim; else no less
 }
 
-func byRatio(f Figure) float64 { return f.Ratio }
+func byRatio(f Figure) float64   { return f.Ratio }
+func byDoortab(f Figure) float64 { return f.Doortab }
 
 // byDetail is the value of a figure's detail.
 func byDetail(name string) func(Figure) float64 {

@@ -34,16 +34,25 @@ type Lab struct {
 // sizes are how much a run works with.
 type sizes struct {
 	cabinets int
+	window   int           // what `doortab serve` lets a broker send without an acknowledgement
 	slices   int           // turns of each design
 	slice    time.Duration // length of a turn
 	search   time.Duration // length of a try of one number of workers of the usual design
 	probes   int           // events by which the core's own cost is counted
+	// grown cabinets with pastOfEach events behind each are the full database of the part growth.
+	grown, pastOfEach int
 }
 
+// window is the MQTT client's own default.
+const window = 4096
+
 func sizesOf(o Options) sizes {
-	s := sizes{cabinets: 1000, slices: 5, slice: 4 * time.Second, search: 2 * time.Second, probes: 20_000}
+	s := sizes{
+		cabinets: 1000, window: window, slices: 5, slice: 4 * time.Second, search: 2 * time.Second, probes: 20_000,
+		grown: 100_000, pastOfEach: 20,
+	}
 	if o.Quick {
-		s = sizes{cabinets: 1000, slices: 3, slice: time.Second, search: 300 * time.Millisecond, probes: 2000}
+		s.slices, s.slice, s.search, s.probes, s.grown = 3, time.Second, 300*time.Millisecond, 2000, 2500
 	}
 	if o.Seconds > 0 {
 		s.slice = time.Duration(o.Seconds * float64(time.Second) / float64(s.slices))

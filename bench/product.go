@@ -1,9 +1,11 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"doortab/cabinet"
@@ -18,36 +20,39 @@ const currency = "CNY"
 // product is Doortab as `doortab serve` wires it with its defaults, with a feeder in the place of the broker.
 type product struct {
 	dsn        string
+	before     past
+	window     int // deliveries that are unacknowledged at most
 	db         *database.DB
 	remembered *settlement.Remembered // nil: without Redis
 	settlement *settlement.Service
 	intake     *intake.Intake
+	repeats    atomic.Int64 // receipts that say so
 }
 
-// newProduct makes the schema of a Doortab with a filled catalogue and full cabinets, 1 to cabinets.
-func (l *Lab) newProduct(ctx context.Context, cabinets int, withRedis bool) (*product, error) {
+// newProduct makes the schema of a Doortab with a filled catalogue, cabinets and their past.
+func (l *Lab) newProduct(ctx context.Context, before past, withRedis bool) (*product, error) {
 	dsn, err := l.schema(ctx, "doortab")
 	if err != nil {
 		return nil, err
 	}
-	p := &product{dsn: dsn}
+	p := &product{dsn: dsn, before: before, window: l.window}
 	if p.db, err = database.Open(database.Config{DSN: dsn, Logger: l.log}); err != nil {
 		return nil, err
 	}
-	if err := p.prepare(ctx, l, cabinets, withRedis); err != nil {
+	if err := p.prepare(ctx, l, before, withRedis); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
 }
 
-func (p *product) prepare(ctx context.Context, l *Lab, cabinets int, withRedis bool) error {
+func (p *product) prepare(ctx context.Context, l *Lab, before past, withRedis bool) error {
 	if _, err := migrations.Up(ctx, p.db); err != nil {
 		return err
 	}
 	if err := fillCatalogue(ctx, p.db); err != nil {
 		return err
 	}
-	if err := fillCabinets(ctx, p.db, 1, cabinets); err != nil {
+	if err := before.fill(ctx, p.db, l.say); err != nil {
 		return err
 	}
 	if withRedis {
@@ -64,9 +69,26 @@ func (p *product) prepare(ctx context.Context, l *Lab, cabinets int, withRedis b
 	return nil
 }
 
+// another is a second process on the same database, without Redis.
+func (p *product) another(l *Lab) (second *product, err error) {
+	second = &product{dsn: p.dsn, window: p.window}
+	if second.db, err = database.Open(database.Config{DSN: p.dsn, Logger: l.log}); err != nil {
+		return nil, err
+	}
+	second.serve(l)
+	return second, nil
+}
+
 func (p *product) serve(l *Lab) {
 	p.settlement = settlement.New(settlement.Config{DB: p.db, Remembered: p.remembered, Currency: currency, Logger: l.log})
-	p.intake = intake.New(intake.Config{Settlement: p.settlement, Send: func(string, []byte) {}, Logger: l.log})
+	p.intake = intake.New(intake.Config{Settlement: p.settlement, Send: p.send, Logger: l.log})
+}
+
+// send is where the broker would take a receipt.
+func (p *product) send(_ string, receipt []byte) {
+	if bytes.Contains(receipt, []byte(`"duplicate":true`)) {
+		p.repeats.Add(1)
+	}
 }
 
 func (p *product) close() error {
@@ -84,7 +106,7 @@ func (p *product) end(ctx context.Context, l *Lab, acknowledged int64) error {
 	if err := row.Scan(&settled); err != nil {
 		return fmt.Errorf("count the settlements: %w", err)
 	}
-	if settled != acknowledged {
+	if settled -= p.before.events(); settled != acknowledged {
 		return fmt.Errorf("doortab acknowledged %d events and settled %d", acknowledged, settled)
 	}
 	return errors.Join(p.close(), l.drop(ctx, p.dsn))

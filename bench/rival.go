@@ -20,11 +20,10 @@ type rival struct {
 	design  *usual.Design
 	workers int
 	failed  atomic.Int64 // events that ended by an error of the design's own, such as a deadlock
-	lastErr atomic.Value // the last of these errors
 }
 
-// newRival makes the tables of the usual design and fills the cabinets 1 to cabinets.
-func (l *Lab) newRival(ctx context.Context, cabinets int) (*rival, error) {
+// newRival makes the tables of the usual design and gives them the same past.
+func (l *Lab) newRival(ctx context.Context, before past) (*rival, error) {
 	dsn, err := l.schema(ctx, "usual")
 	if err != nil {
 		return nil, err
@@ -35,7 +34,7 @@ func (l *Lab) newRival(ctx context.Context, cabinets int) (*rival, error) {
 	}
 	err = r.design.Migrate(ctx)
 	if err == nil {
-		err = r.design.Fill(ctx, 1, int64(cabinets), products, startStock)
+		err = r.design.Fill(ctx, before.cabinets, products, startStock, before.perEach)
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.design.Close())
@@ -47,18 +46,24 @@ func (l *Lab) newRival(ctx context.Context, cabinets int) (*rival, error) {
 func (r *rival) settle(
 	ctx context.Context, d time.Duration, next func() usual.Event,
 ) (perSecond float64, all int64, err error) {
-	var settled atomic.Int64
+	return r.work(ctx, d, func() error { return r.design.Settle(ctx, next()) })
+}
+
+// work has all workers handle events for d, each at least one. It returns how many a second, and in all, were handled without an error.
+func (r *rival) work(ctx context.Context, d time.Duration, handle func() error) (perSecond float64, all int64, err error) {
+	var handled atomic.Int64
+	var lastErr atomic.Pointer[error]
 	var crew sync.WaitGroup
 	started := time.Now()
 	for range r.workers {
 		crew.Go(func() {
-			for time.Since(started) < d && ctx.Err() == nil {
-				if err := r.design.Settle(ctx, next()); err != nil {
+			for more := true; more; more = time.Since(started) < d && ctx.Err() == nil {
+				if err := handle(); err != nil {
 					r.failed.Add(1)
-					r.lastErr.Store(err)
+					lastErr.Store(&err)
 					continue
 				}
-				settled.Add(1)
+				handled.Add(1)
 			}
 		})
 	}
@@ -67,11 +72,10 @@ func (r *rival) settle(
 	if ctx.Err() != nil {
 		return 0, 0, context.Cause(ctx)
 	}
-	if settled.Load() == 0 {
-		err, _ := r.lastErr.Load().(error)
-		return 0, 0, fmt.Errorf("the usual design settled nothing in %s: %w", took, err)
+	if handled.Load() == 0 {
+		return 0, 0, fmt.Errorf("the usual design handled nothing in %s: %w", took, *lastErr.Load())
 	}
-	return float64(settled.Load()) / took.Seconds(), settled.Load(), nil
+	return float64(handled.Load()) / took.Seconds(), handled.Load(), nil
 }
 
 // chooseCrew finds the number of workers that settle the most, so that the usual design does its best.

@@ -25,7 +25,7 @@ var hotPart = part{
 const hotCabinets = 5
 
 func measureHot(ctx context.Context, l *Lab) (Figure, error) {
-	d, err := l.newDuel(ctx, hotCabinets)
+	d, err := l.newDuel(ctx, newPast(l.cabinets, 0), hotCabinets)
 	if err != nil {
 		return Figure{}, err
 	}
@@ -37,7 +37,7 @@ func measureHot(ctx context.Context, l *Lab) (Figure, error) {
 }
 
 func measureSettle(ctx context.Context, l *Lab) (Figure, error) {
-	d, err := l.newDuel(ctx, l.cabinets)
+	d, err := l.newDuel(ctx, newPast(l.cabinets, 0), l.cabinets)
 	if err != nil {
 		return Figure{}, err
 	}
@@ -96,18 +96,19 @@ type duel struct {
 	lab          *Lab
 }
 
-func (l *Lab) newDuel(ctx context.Context, active int) (*duel, error) {
-	l.say("filling %d cabinets", l.cabinets)
-	p, err := l.newProduct(ctx, l.cabinets, true)
+// newDuel fills both, lets events come from the cabinets 1 to active, and chooses the usual design's workers.
+func (l *Lab) newDuel(ctx context.Context, before past, active int) (*duel, error) {
+	l.say("filling %d cabinets with %d past events", before.cabinets, before.events())
+	p, err := l.newProduct(ctx, before, true)
 	if err != nil {
 		return nil, err
 	}
-	r, err := l.newRival(ctx, l.cabinets)
+	r, err := l.newRival(ctx, before)
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	d := &duel{
-		product: p, rival: r, events: newStream(1, active), same: newStream(1, active), cost: newMeter(), usualCost: newMeter(), lab: l,
+		product: p, rival: r, events: newStream(1, active, before), same: newStream(1, active, before), cost: newMeter(), usualCost: newMeter(), lab: l,
 	}
 	if err := l.chooseCrew(ctx, r, d.nextUsual); err != nil {
 		return nil, errors.Join(err, d.close())

@@ -160,19 +160,27 @@ func (d *Design) Migrate(ctx context.Context) error {
 // Settle takes the event's token and keeps its order. A token that is taken answers [ErrDuplicate];
 // it stays taken when the transaction behind it fails, as it does in this design.
 func (d *Design) Settle(ctx context.Context, e Event) error {
-	if d.tokens != nil {
-		key := fmt.Sprintf("%s%d:%s", d.prefix, e.DeviceID, e.CloseEventID)
-		fresh, err := d.tokens.SetNX(ctx, key, 1, tokenLife).Result()
-		if err != nil {
-			return fmt.Errorf("take the token of %d/%s: %w", e.DeviceID, e.CloseEventID, err)
-		}
-		if !fresh {
-			return fmt.Errorf("settle %d/%s: %w", e.DeviceID, e.CloseEventID, ErrDuplicate)
-		}
+	if err := d.Take(ctx, e); err != nil {
+		return fmt.Errorf("settle %d/%s: %w", e.DeviceID, e.CloseEventID, err)
 	}
 	err := d.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error { return keep(tx, e) })
 	if err != nil {
 		return fmt.Errorf("settle %d/%s: %w", e.DeviceID, e.CloseEventID, err)
+	}
+	return nil
+}
+
+// Take takes the event's token alone.
+func (d *Design) Take(ctx context.Context, e Event) error {
+	if d.tokens == nil {
+		return nil
+	}
+	fresh, err := d.tokens.SetNX(ctx, fmt.Sprintf("%s%d:%s", d.prefix, e.DeviceID, e.CloseEventID), 1, tokenLife).Result()
+	if err != nil {
+		return fmt.Errorf("take the token: %w", err)
+	}
+	if !fresh {
+		return ErrDuplicate
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func newShop(t *testing.T) *shop {
 	if err := design.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := design.Fill(t.Context(), 1, 2, 4, 1000); err != nil {
+	if err := design.Fill(t.Context(), 2, 4, 1000, 0); err != nil {
 		t.Fatal(err)
 	}
 	return &shop{Design: design, t: t, db: databasetest.Open(t, dsn).SQL()}

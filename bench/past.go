@@ -1,0 +1,133 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"doortab/bench/usual"
+	"doortab/database"
+)
+
+// past is the life of a fleet before the benchmark: each cabinet had so many events, all cabinets in turn, spread over a year.
+// The event number k of a cabinet, from 0, took one unit of three products that follow each other, the next event of the next
+// three, so that what any row has to say follows from its numbers alone.
+type past struct {
+	cabinets  int
+	perEach   int // events of each cabinet
+	beganAt   time.Time
+	intervalS int64 // seconds between two events
+}
+
+func newPast(cabinets, perEach int) past {
+	const year = 365 * 24 * time.Hour
+	events := max(1, cabinets*perEach)
+	return past{cabinets, perEach, time.Now().Add(-year).UTC().Truncate(time.Second), max(1, int64(year/time.Second)/int64(events))}
+}
+
+func (p past) events() int64 { return int64(p.cabinets) * int64(p.perEach) }
+
+const (
+	// rowsAtOnce is about how many rows one statement fills.
+	rowsAtOnce = 100_000
+	// restocked is the restock that each cabinet was filled by.
+	restocked = "00000000-0000-7000-8000-000000000000"
+)
+
+// names stand in the statements below for what makes up a row: d.seq is the cabinet, k.seq the number of its event, x.seq the
+// number of a line of that event, p.seq a product.
+func (p past) names(first, last int) *strings.Replacer {
+	number := fmt.Sprintf("(k.seq * %d + d.seq - 1)", p.cabinets)
+	ms := fmt.Sprintf("(%d + %d * %s)", p.beganAt.UnixMilli(), p.intervalS*1000, number)
+	at := fmt.Sprintf("TIMESTAMPADD(SECOND, %d * %s, '%s')", p.intervalS, number, p.beganAt.Format(time.DateTime))
+	line := "(k.seq * 3 + x.seq)"
+	return strings.NewReplacer(
+		"{cabinets}", fmt.Sprintf("seq_%d_to_%d d", first, last),
+		"{events}", fmt.Sprintf("seq_0_to_%d k", p.perEach-1),
+		"{lines}", fmt.Sprintf("seq_0_to_%d x", perEvent-1),
+		"{products}", fmt.Sprintf("seq_1_to_%d p", products),
+		"{at}", at,
+		"{text at}", "DATE_FORMAT("+at+", '%Y-%m-%dT%H:%i:%s.000Z')",
+		"{event}", fmt.Sprintf("LOWER(CONCAT(LPAD(HEX(%s DIV 65536), 8, '0'), '-', LPAD(HEX(%[1]s MOD 65536), 4, '0'), "+
+			"'-7000-8000-', LPAD(HEX(d.seq), 12, '0')))", ms),
+		"{order}", fmt.Sprintf("((%s << 22) | (%s & 4194303))", ms, number),
+		"{user}", fmt.Sprintf("(1 + d.seq MOD %d)", users),
+		"{product}", fmt.Sprintf("(1 + %s MOD %d)", line, products),
+		"{first product}", fmt.Sprintf("(1 + (k.seq * 3) MOD %d)", products),
+		"{second product}", fmt.Sprintf("(1 + (k.seq * 3 + 1) MOD %d)", products),
+		"{third product}", fmt.Sprintf("(1 + (k.seq * 3 + 2) MOD %d)", products),
+		"{version}", fmt.Sprintf("(2 + %s DIV %d)", line, products),
+		"{sold}", fmt.Sprintf("((%d - p.seq) DIV %d)", p.perEach*perEvent+products, products), // events that took the product
+		"{stock}", fmt.Sprint(startStock),
+		"{price}", fmt.Sprint(usual.PriceMinor),
+		"{restock}", "'"+restocked+"'",
+	)
+}
+
+// fillCabinets are the statements for the cabinets themselves: with a lane, stock and the movement behind it for each product.
+var fillCabinets = []string{
+	`INSERT INTO cabinets (device_id, name, site, created_at, updated_at)
+		SELECT d.seq, CONCAT('Cabinet ', d.seq), CONCAT('Site ', d.seq DIV 20), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM {cabinets}`,
+	`INSERT INTO lanes (device_id, lane, product_id, capacity, par_level)
+		SELECT d.seq, p.seq, p.seq, 12, 4 FROM {cabinets} JOIN {products} ORDER BY d.seq, p.seq`,
+	`INSERT INTO restocks (device_id, restock_id, note, actor, created_at)
+		SELECT d.seq, {restock}, 'filled', 'bench', UTC_TIMESTAMP(3) FROM {cabinets}`,
+	`INSERT INTO device_stock (device_id, product_id, stock, version, updated_at)
+		SELECT d.seq, p.seq, {stock} - {sold}, 1 + {sold}, UTC_TIMESTAMP(3) FROM {cabinets} JOIN {products} ORDER BY d.seq, p.seq`,
+	`INSERT INTO stock_movements (device_id, product_id, version, kind, quantity, delta, balance, ref, created_at)
+		SELECT d.seq, p.seq, 1, 'restock', {stock}, {stock}, {stock}, {restock}, UTC_TIMESTAMP(3) - INTERVAL 1 YEAR
+		FROM {cabinets} JOIN {products} ORDER BY d.seq, p.seq`,
+}
+
+// fillEvents are the statements for what the cabinets sold.
+var fillEvents = []string{
+	`INSERT INTO cabinet_sequences (device_id, epoch, last_seq) SELECT d.seq, 0, COUNT(*) FROM {cabinets} JOIN {events} GROUP BY d.seq`,
+	`INSERT INTO settlements (device_id, close_event_id, outcome, digest, order_id, seq, seq_epoch, kind, user_id, priced_at, payload,
+		receipt, received_at, settled_at)
+		SELECT device_id, event, 'settled', UNHEX(SHA2(payload, 256)), order_id, seq, 0, 'sale', user_id, at, payload, receipt, at, at
+		FROM (SELECT d.seq AS device_id, {event} AS event, {order} AS order_id, k.seq + 1 AS seq, {user} AS user_id, {at} AS at,
+			CONCAT('{"closeEventId":"', {event}, '","deviceId":', d.seq, ',"kind":"sale","userId":', {user}, ',"seq":', k.seq + 1,
+				',"closedAt":"', {text at}, '","items":[{"productId":', {first product}, ',"quantity":1},{"productId":',
+				{second product}, ',"quantity":1},{"productId":', {third product}, ',"quantity":1}]}') AS payload,
+			CONCAT('{"closeEventId":"', {event}, '","deviceId":', d.seq, ',"outcome":"settled","duplicate":false,"orderId":"', {order},
+				'","currency":"CNY","totalMinor":', 3 * {price}, ',"lines":[{"productId":', {first product},
+				',"quantity":1,"unitPriceMinor":', {price}, ',"amountMinor":', {price}, '},{"productId":', {second product},
+				',"quantity":1,"unitPriceMinor":', {price}, ',"amountMinor":', {price}, '},{"productId":', {third product},
+				',"quantity":1,"unitPriceMinor":', {price}, ',"amountMinor":', {price}, '}],"reasons":[],"settledAt":"', {text at},
+				'"}') AS receipt
+			FROM {cabinets} JOIN {events} ORDER BY d.seq, k.seq) e`,
+	`INSERT INTO orders (order_id, device_id, close_event_id, user_id, status, currency, total_minor, created_at)
+		SELECT {order}, d.seq, {event}, {user}, 'open', 'CNY', 3 * {price}, {at} FROM {cabinets} JOIN {events} ORDER BY k.seq, d.seq`,
+	`INSERT INTO order_lines (device_id, order_id, line, origin, product_id, quantity, unit_price_minor, amount_minor, evidence)
+		SELECT d.seq, {order}, x.seq + 1, 'settlement', {product}, 1, {price}, {price},
+			'{"source":"items","rule":"cabinet_count","quantity":1,"confidence":1}'
+		FROM {cabinets} JOIN {events} JOIN {lines} ORDER BY d.seq, k.seq, x.seq`,
+	`INSERT INTO stock_movements (device_id, product_id, version, kind, quantity, delta, balance, ref, seq, seq_epoch, created_at)
+		SELECT d.seq, {product}, {version}, 'sale', -1, -1, {stock} + 1 - {version}, {event}, k.seq + 1, 0, {at}
+		FROM {cabinets} JOIN {events} JOIN {lines} ORDER BY d.seq, {product}, {version}`,
+}
+
+// fill writes the cabinets and their past, some cabinets a statement.
+func (p past) fill(ctx context.Context, db *database.DB, said func(format string, args ...any)) error {
+	statements, rowsOfEach := fillCabinets, products
+	if p.perEach > 0 {
+		statements, rowsOfEach = append(append([]string(nil), fillCabinets...), fillEvents...), max(products, p.perEach*perEvent)
+	}
+	atOnce := max(1, rowsAtOnce/rowsOfEach)
+	told := time.Now()
+	for first := 1; first <= p.cabinets; first += atOnce {
+		last := min(first+atOnce-1, p.cabinets)
+		names := p.names(first, last)
+		for _, statement := range statements {
+			if _, err := db.SQL().ExecContext(ctx, names.Replace(statement)); err != nil {
+				return fmt.Errorf("fill the cabinets %d to %d: %w", first, last, err)
+			}
+		}
+		if time.Since(told) > 5*time.Second {
+			told = time.Now()
+			said("filled %d of %d cabinets", last, p.cabinets)
+		}
+	}
+	return nil
+}
