@@ -46,7 +46,7 @@ func (s *staff) work(open, finish context.Context, worker int) {
 	rng := rand.New(rand.NewPCG(s.seed, streamStaff+uint64(worker)<<8)) //nolint:gosec // not a secret
 	for n := 1; pause(open, time.Duration(rng.ExpFloat64()*float64(s.gap))); n++ {
 		key := fmt.Sprintf("%s-visit-%d-%d", s.runID, worker, n)
-		if n%countsIn == 0 {
+		if n%countsIn == 3 {
 			s.count(finish, s.fleet[rng.IntN(len(s.fleet))], key, rng)
 		} else {
 			s.restock(finish, s.needy(rng), key, rng)
