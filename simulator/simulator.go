@@ -163,7 +163,6 @@ func (s *Simulator) Run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	s.sayPace()
-	s.staff.stockUp(ctx)
 	behind := s.live(ctx)
 	_, _ = fmt.Fprintf(s.config.Out, "comparing the books of %d events\n", s.books.sofar().published)
 	got, err := s.readWithin(context.WithoutCancel(ctx), from)
@@ -191,6 +190,7 @@ func (s *Simulator) live(ctx context.Context) (behind bool) {
 		running.Go(func() { d.run(life) })
 	}
 	running.Go(func() { s.report(life) })
+	s.staff.stockUp(ctx)
 	s.trade(ctx, life)
 	behind = s.behind(time.Now())
 	end()

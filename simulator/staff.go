@@ -54,13 +54,40 @@ func (s *staff) work(open, finish context.Context, worker int) {
 	}
 }
 
-// stockUp fills what is low, before the first shopper comes.
+// stockUp fills what is low before the first shopper comes, and waits until it is on the books. Few doors at a time are
+// unanswered, since a restock door is much more work than a sale. Where Doortab has fallen silent, shoppers come all the same.
 func (s *staff) stockUp(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(s.seed, streamStaff+restockers<<8)) //nolint:gosec // not a secret
 	for _, d := range s.fleet {
-		if d.low.Load() {
-			s.restock(ctx, d, fmt.Sprintf("%s-opening-%d", s.runID, d.id), rng)
+		if !d.low.Load() {
+			continue
 		}
+		if !s.awaitReceipts(ctx, doorsAtOnce) {
+			return
+		}
+		s.restock(ctx, d, fmt.Sprintf("%s-opening-%d", s.runID, d.id), rng)
+	}
+	s.awaitReceipts(ctx, 0)
+}
+
+const (
+	doorsAtOnce = 64
+	silence     = 10 * time.Second
+)
+
+// awaitReceipts waits until so many events are unanswered at most, and reports whether they are.
+func (s *staff) awaitReceipts(ctx context.Context, most int64) bool {
+	began := time.Now()
+	for {
+		switch c := s.books.sofar(); {
+		case ctx.Err() != nil:
+			return false
+		case c.published-c.settled-c.review <= most:
+			return true
+		case time.Since(latest(began, s.books.lastReceipt())) > silence:
+			return false
+		}
+		pause(ctx, 5*time.Millisecond)
 	}
 }
 
