@@ -22,6 +22,7 @@ type orderView struct {
 	TotalMinor   int64      `json:"totalMinor"`
 	Lines        []lineView `json:"lines" nullable:"false"`
 	CreatedAt    time.Time  `json:"createdAt"`
+	Archived     bool       `json:"archived" doc:"It lies in the archive; reopening it brings it back."`
 }
 
 type lineView struct {
@@ -37,6 +38,7 @@ func viewOrder(o settlement.Order) orderView {
 	return orderView{
 		OrderID: settlement.FormatID(o.OrderID), DeviceID: o.DeviceID, CloseEventID: o.CloseEventID, UserID: o.UserID,
 		Status: o.Status, Currency: o.Currency, TotalMinor: o.TotalMinor, Lines: viewLines(o.Lines), CreatedAt: o.CreatedAt,
+		Archived: o.Archived,
 	}
 }
 
@@ -54,6 +56,7 @@ type ordersInput struct {
 	DeviceID int64  `query:"deviceId" minimum:"1" maximum:"9007199254740991"`
 	UserID   int64  `query:"userId" minimum:"1" maximum:"9007199254740991"`
 	Status   string `query:"status" enum:"open,review,paid,arrears,void,refunded"`
+	Archived bool   `query:"archived" doc:"true: archived orders instead of live ones, of one cabinet or one shopper."`
 }
 
 type orderPath struct {
@@ -63,7 +66,7 @@ type orderPath struct {
 func (s *Server) orderRoutes() {
 	route(s, Viewer, forApps(huma.Operation{
 		OperationID: "listOrders", Method: http.MethodGet, Path: "/v1/orders",
-		Summary: "List orders, the newest first; an app sees those of doors that it opened",
+		Summary: "List live orders, or archived ones, the newest first; an app sees those of doors that it opened",
 	}), s.listOrders)
 	route(s, Viewer, forApps(huma.Operation{
 		OperationID: "getOrder", Method: http.MethodGet, Path: "/v1/orders/{orderId}", Summary: "Read an order",
@@ -74,6 +77,10 @@ func (s *Server) orderRoutes() {
 func (s *Server) listOrders(ctx context.Context, in *ordersInput) (*pageOutput[orderView], error) {
 	filter := settlement.Filter{
 		DeviceID: in.DeviceID, UserID: in.UserID, App: principalOf(ctx).app(), State: in.Status, From: in.From, To: in.To,
+		Archived: in.Archived,
+	}
+	if in.Archived && in.DeviceID == 0 && in.UserID == 0 {
+		return nil, errWholeArchive
 	}
 	return readPage(in.PageInput, func(after *idPlace, limit int) ([]settlement.Order, error) {
 		return settlement.ListOrders(ctx, s.db, filter, after.from(), limit)

@@ -44,6 +44,7 @@ var (
 	errTokenGone      = errors.New("no such token")
 	errBadCursor      = errors.New("cursor is not one that this list gave out")
 	errBadToken       = errors.New("not valid")
+	errWholeArchive   = errors.New("archived orders are found by deviceId or userId: give one")
 	errRepeated       = errors.New("a product may appear only once")
 	errNoKey          = errors.New("send an Idempotency-Key header of 1 to 255 visible characters")
 	errKeyReused      = errors.New("this Idempotency-Key was used with another body: take a new one")
@@ -91,6 +92,7 @@ var outcomes = []struct {
 	{errBadCursor, http.StatusUnprocessableEntity, ""},
 	{errBadToken, http.StatusUnprocessableEntity, ""},
 	{errBadEPC, http.StatusUnprocessableEntity, ""},
+	{errWholeArchive, http.StatusUnprocessableEntity, ""},
 	{errRepeated, http.StatusUnprocessableEntity, ""},
 	{errNotReady, http.StatusServiceUnavailable, ""},
 }

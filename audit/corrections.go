@@ -20,33 +20,46 @@ func (a *auditor) checkReviewed(l *ledger, m *movement) {
 }
 
 // The ones that the sums below add up: what is charged on the event's order, and what left or entered the cabinet for it.
-const (
-	unitsOnOrder = `COALESCE((SELECT SUM(l.quantity) FROM order_lines l
+var (
+	unitsOnOrder = unitsOnOrderIn("order_lines") + " + " + unitsOnOrderIn("order_lines_archive")
+	unitsMoved   = unitsMovedIn("stock_movements") + " + " + unitsMovedIn("stock_movements_archive")
+)
+
+func unitsOnOrderIn(lines string) string {
+	return `COALESCE((SELECT SUM(l.quantity) FROM ` + lines + ` l
          WHERE l.device_id = s.device_id AND l.order_id = s.order_id AND l.product_id = p.product_id), 0)`
-	unitsMoved = `COALESCE((SELECT SUM(x.quantity) FROM stock_movements x FORCE INDEX (stock_movements_ref)
+}
+
+func unitsMovedIn(movements string) string {
+	return fmt.Sprintf(`COALESCE((SELECT SUM(x.quantity) FROM %[1]s x FORCE INDEX (%[1]s_ref)
          WHERE x.device_id = s.device_id AND x.ref = s.close_event_id AND x.kind IN ('sale', 'restock')
            AND x.product_id = p.product_id), 0)
      + COALESCE((SELECT SUM(x.quantity) FROM reviews v FORCE INDEX (reviews_event)
-          JOIN stock_movements x FORCE INDEX (stock_movements_ref)
+          JOIN %[1]s x FORCE INDEX (%[1]s_ref)
             ON x.device_id = v.device_id AND x.ref = CONVERT(CONVERT(v.review_id, CHAR) USING ascii) COLLATE ascii_bin AND x.kind = 'review'
-         WHERE v.device_id = s.device_id AND v.close_event_id = s.close_event_id AND x.product_id = p.product_id), 0)`
-)
+         WHERE v.device_id = s.device_id AND v.close_event_id = s.close_event_id AND x.product_id = p.product_id), 0)`, movements)
+}
 
-const readReviewMovements = `
+var readReviewMovements = `
 SELECT p.device_id, p.product_id, p.version, p.ref, r.status, s.close_event_id, s.order_id, ` + unitsOnOrder + `, ` + unitsMoved + `
-  FROM stock_movements p FORCE INDEX (PRIMARY)
+  FROM %s p FORCE INDEX (PRIMARY)
   LEFT JOIN reviews r ON r.review_id = CONVERT(p.ref, UNSIGNED) AND CONVERT(r.review_id, CHAR) = p.ref AND r.device_id = p.device_id
   LEFT JOIN settlements s ON s.device_id = r.device_id AND s.close_event_id = r.close_event_id
  WHERE p.kind = 'review'
  ORDER BY p.device_id, p.product_id, p.version`
 
-func (a *auditor) reviewMovements(ctx context.Context) error {
-	var m movement
+// reviewMovements checks those of one of the two tables.
+func (a *auditor) reviewMovements(table string) func(context.Context) error {
+	return func(ctx context.Context) error { return a.eachReviewMovement(ctx, table) }
+}
+
+func (a *auditor) eachReviewMovement(ctx context.Context, table string) error {
+	m := movement{archived: table != movementTables.table}
 	var status, event sql.Null[string]
 	var order sql.Null[int64]
 	var onOrder, moved int64
 	row := []any{&m.device, &m.product, &m.version, &m.ref, &status, &event, &order, &onOrder, &moved}
-	return a.each(ctx, readReviewMovements, row, func() {
+	return a.each(ctx, fmt.Sprintf(readReviewMovements, table), row, func() {
 		a.i4.Rows++
 		switch {
 		case !status.Valid:
@@ -59,23 +72,27 @@ func (a *auditor) reviewMovements(ctx context.Context) error {
 	})
 }
 
-const readReviewLines = `
+var readReviewLines = `
 SELECT p.device_id, s.close_event_id, p.product_id, s.order_id, ` + unitsOnOrder + `, ` + unitsMoved + `
-  FROM order_lines p FORCE INDEX (PRIMARY)
-  JOIN orders o ON o.order_id = p.order_id AND o.device_id = p.device_id
+  FROM %s p FORCE INDEX (PRIMARY)
+  JOIN %s o ON o.order_id = p.order_id AND o.device_id = p.device_id
   JOIN settlements s ON s.device_id = o.device_id AND s.close_event_id = o.close_event_id AND s.order_id = o.order_id
  WHERE p.origin = 'review'
  ORDER BY p.device_id, p.order_id, p.line`
 
-func (a *auditor) reviewLines(ctx context.Context) error {
-	var c corrected
-	var order sql.Null[int64]
-	var onOrder, moved int64
-	row := []any{&c.device, &c.event, &c.product, &order, &onOrder, &moved}
-	return a.each(ctx, readReviewLines, row, func() {
-		a.i3.Rows++
-		a.checkCorrected(c, order, onOrder, moved)
-	})
+// reviewLines checks those of one table of lines, whose orders lie in the other one.
+func (a *auditor) reviewLines(lines, orders string) func(context.Context) error {
+	query := fmt.Sprintf(readReviewLines, lines, orders)
+	return func(ctx context.Context) error {
+		var c corrected
+		var order sql.Null[int64]
+		var onOrder, moved int64
+		row := []any{&c.device, &c.event, &c.product, &order, &onOrder, &moved}
+		return a.each(ctx, query, row, func() {
+			a.i3.Rows++
+			a.checkCorrected(c, order, onOrder, moved)
+		})
+	}
 }
 
 // checkCorrected compares all lines of a product with all its movements, once for each product of an event. Without an order

@@ -70,7 +70,8 @@ func (b books) fill() {
 	b.t.Helper()
 	for _, table := range []string{
 		"device_stock", "stock_movements", "restocks", "stocktakes", "writeoffs", "settlements", "settlement_conflicts",
-		"orders", "order_lines", "reviews", "discrepancies", "door_sessions", "epcs",
+		"orders", "order_lines", "reviews", "discrepancies", "door_sessions", "orders_archive",
+		"order_lines_archive", "stock_movements_archive", "settlement_payloads_archive", "conflict_payloads_archive", "epcs",
 	} {
 		b.exec("DELETE FROM " + table)
 	}

@@ -9,6 +9,7 @@ import (
 // order is one order with what its lines add up to.
 type order struct {
 	id, device int64
+	archived   bool
 	event      string
 	total      int64
 	user       sql.Null[int64]
@@ -26,27 +27,46 @@ type line struct {
 	movements                                int64 // sales of its product in the order's event
 }
 
-// The index is forced because a cabinet has far more movements of a product than an event has movements.
-const readOrders = `
-SELECT o.order_id, o.device_id, o.close_event_id, o.total_minor, o.user_id, s.device_id IS NOT NULL, s.order_id, s.user_id,
-       l.line, l.origin, l.product_id, l.quantity, l.unit_price_minor, l.amount_minor,
-       (SELECT COUNT(*) FROM stock_movements m FORCE INDEX (stock_movements_ref)
-         WHERE m.device_id = o.device_id AND m.ref = o.close_event_id AND m.kind = 'sale' AND m.product_id = l.product_id)
-  FROM orders o FORCE INDEX (PRIMARY)
+var (
+	orderTables = spread{table: "orders", key: []string{"order_id"}, columns: "device_id, close_event_id, total_minor, user_id"}
+	lineTables  = spread{table: "order_lines", key: []string{"device_id", "order_id", "line"}, columns: "product_id"}
+)
+
+// salesIn counts an event's sales of a product in a table of movements. The index is forced because a cabinet has far more
+// movements of a product than an event has movements.
+func salesIn(movements string) string {
+	return fmt.Sprintf(`(SELECT COUNT(*) FROM %[1]s m FORCE INDEX (%[1]s_ref) WHERE m.device_id = o.device_id
+         AND m.ref = o.close_event_id AND m.kind = 'sale' AND m.product_id = COALESCE(l.product_id, la.product_id))`, movements)
+}
+
+// An order's lines lie where it does.
+var readOrders = `
+SELECT o.archived, o.order_id, o.device_id, o.close_event_id, o.total_minor, o.user_id, s.device_id IS NOT NULL, s.order_id,
+       s.user_id,
+       COALESCE(l.line, la.line), COALESCE(l.origin, la.origin), COALESCE(l.product_id, la.product_id),
+       COALESCE(l.quantity, la.quantity), COALESCE(l.unit_price_minor, la.unit_price_minor),
+       COALESCE(l.amount_minor, la.amount_minor),
+       ` + salesIn("stock_movements") + ` + ` + salesIn("stock_movements_archive") + `
+  FROM ` + orderTables.page() + ` o
   LEFT JOIN settlements s ON s.device_id = o.device_id AND s.close_event_id = o.close_event_id
-  LEFT JOIN order_lines l ON l.device_id = o.device_id AND l.order_id = o.order_id
- ORDER BY o.order_id`
+  LEFT JOIN order_lines l ON NOT o.archived AND l.device_id = o.device_id AND l.order_id = o.order_id
+  LEFT JOIN order_lines_archive la ON o.archived AND la.device_id = o.device_id AND la.order_id = o.order_id
+ ORDER BY o.order_id, o.archived`
 
 func (a *auditor) orders(ctx context.Context) error {
 	var o, group order
 	var l line
 	row := []any{
-		&o.id, &o.device, &o.event, &o.total, &o.user, &o.settled, &o.named, &o.charged,
+		&o.device, &o.event, &o.total, &o.user, &o.settled, &o.named, &o.charged,
 		&l.number, &l.origin, &l.product, &l.quantity, &l.price, &l.amount, &l.movements,
 	}
-	err := a.each(ctx, readOrders, row, func() {
-		if o.id != group.id {
+	err := a.eachOf(ctx, orderTables, readOrders, []*int64{&o.id}, &o.archived, row, func() {
+		if o.id != group.id || o.archived != group.archived {
 			a.checkOrder(&group)
+			if o.id == group.id {
+				a.i1.Doubled++
+				a.i1.violated("orders order=%d: also in orders_archive", o.id)
+			}
 			group = o
 		}
 		if l.number.Valid {
@@ -66,7 +86,7 @@ func (a *auditor) checkOrder(o *order) {
 		return
 	}
 	a.i1.Rows++
-	key := fmt.Sprintf("orders order=%d", o.id)
+	key := fmt.Sprintf("%s order=%d", orderTables.inWhich(o.archived), o.id)
 	switch {
 	case !o.settled:
 		a.i1.violated("%s: no settlement of device=%d event=%s", key, o.device, o.event)
@@ -97,7 +117,7 @@ func person(user sql.Null[int64]) string {
 
 func (a *auditor) checkLine(o *order, l *line) {
 	a.i3.Rows++
-	key := fmt.Sprintf("order_lines device=%d order=%d line=%d", o.device, o.id, l.number.V)
+	key := fmt.Sprintf("%s device=%d order=%d line=%d", lineTables.inWhich(o.archived), o.device, o.id, l.number.V)
 	if l.amount.V != l.quantity.V*l.price.V {
 		a.i3.violated("%s: amount %d, but %d at %d", key, l.amount.V, l.quantity.V, l.price.V)
 	}
@@ -112,19 +132,21 @@ func (a *auditor) checkLine(o *order, l *line) {
 	}
 }
 
-const readOrderLines = `
-SELECT l.device_id, l.order_id, l.line, o.order_id IS NOT NULL
-  FROM order_lines l FORCE INDEX (PRIMARY)
-  LEFT JOIN orders o ON o.order_id = l.order_id AND o.device_id = l.device_id
- ORDER BY l.device_id, l.order_id, l.line`
+var readOrderLines = `
+SELECT l.archived, l.device_id, l.order_id, l.line, o.order_id IS NOT NULL OR oa.order_id IS NOT NULL
+  FROM ` + lineTables.page() + ` l
+  LEFT JOIN orders o ON NOT l.archived AND o.order_id = l.order_id AND o.device_id = l.device_id
+  LEFT JOIN orders_archive oa ON l.archived AND oa.order_id = l.order_id AND oa.device_id = l.device_id
+ ORDER BY l.device_id, l.order_id, l.line, l.archived`
 
 func (a *auditor) orderLines(ctx context.Context) error {
 	var device, orderID, number int64
-	var hasOrder bool
-	return a.each(ctx, readOrderLines, []any{&device, &orderID, &number, &hasOrder}, func() {
+	var archived, hasOrder bool
+	place := []*int64{&device, &orderID, &number}
+	return a.eachOf(ctx, lineTables, readOrderLines, place, &archived, []any{&hasOrder}, func() {
 		a.i4.Rows++
 		if !hasOrder {
-			a.i4.violated("order_lines device=%d order=%d line=%d: no such order", device, orderID, number)
+			a.i4.violated("%s device=%d order=%d line=%d: no such order", lineTables.inWhich(archived), device, orderID, number)
 		}
 	})
 }

@@ -130,7 +130,7 @@ func TestNegativesAndOrphans(t *testing.T) {
 		{
 			name: "a conflict without a settlement",
 			sql: []string{
-				"INSERT INTO settlement_conflicts VALUES (1001, 'never', UNHEX(SHA2('x', 256)), '', NOW())",
+				"INSERT INTO settlement_conflicts VALUES (1001, 'never', UNHEX(SHA2('x', 256)), '{}', NOW())",
 				"INSERT INTO reviews VALUES (299, 1001, 'never', NULL, UNHEX(SHA2('x', 256)), '', '', '', 'open', '', '', NULL, NOW())",
 			},
 			want: []string{

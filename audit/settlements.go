@@ -32,6 +32,8 @@ type settlement struct {
 	settledAt time.Time
 	reviews   int64 // those of the outcome itself, not of a conflict
 	open      int64 // of them
+	bare      bool  // its row has no payload
+	archived  bool  // the archive has its payload
 
 	order    sql.Null[int64] // the order of that number and this event
 	status   sql.Null[string]
@@ -51,11 +53,16 @@ SELECT s.device_id, s.close_event_id, s.outcome, s.order_id, s.receipt, s.settle
          WHERE r.device_id = s.device_id AND r.close_event_id = s.close_event_id AND r.conflict_digest IS NULL),
        (SELECT COUNT(*) FROM reviews r FORCE INDEX (reviews_event)
          WHERE r.device_id = s.device_id AND r.close_event_id = s.close_event_id AND r.conflict_digest IS NULL AND r.status = 'open'),
-       o.order_id, o.status, o.currency,
-       l.origin, l.product_id, l.quantity, l.unit_price_minor, l.amount_minor
+       s.payload = '', p.device_id IS NOT NULL,
+       COALESCE(o.order_id, oa.order_id), COALESCE(o.status, oa.status), COALESCE(o.currency, oa.currency),
+       COALESCE(l.origin, la.origin), COALESCE(l.product_id, la.product_id), COALESCE(l.quantity, la.quantity),
+       COALESCE(l.unit_price_minor, la.unit_price_minor), COALESCE(l.amount_minor, la.amount_minor)
   FROM settlements s FORCE INDEX (PRIMARY)
+  LEFT JOIN settlement_payloads_archive p ON p.device_id = s.device_id AND p.close_event_id = s.close_event_id
   LEFT JOIN orders o ON o.order_id = s.order_id AND o.device_id = s.device_id AND o.close_event_id = s.close_event_id
+  LEFT JOIN orders_archive oa ON oa.order_id = s.order_id AND oa.device_id = s.device_id AND oa.close_event_id = s.close_event_id
   LEFT JOIN order_lines l ON l.device_id = o.device_id AND l.order_id = o.order_id
+  LEFT JOIN order_lines_archive la ON la.device_id = oa.device_id AND la.order_id = oa.order_id
  ORDER BY s.device_id, s.close_event_id`
 
 func (a *auditor) settlements(ctx context.Context) error {
@@ -63,7 +70,7 @@ func (a *auditor) settlements(ctx context.Context) error {
 	var origin sql.Null[string]
 	var product, quantity, price, amount sql.Null[int64]
 	row := []any{
-		&s.device, &s.event, &s.outcome, &s.orderID, &s.receipt, &s.settledAt, &s.reviews, &s.open,
+		&s.device, &s.event, &s.outcome, &s.orderID, &s.receipt, &s.settledAt, &s.reviews, &s.open, &s.bare, &s.archived,
 		&s.order, &s.status, &s.currency, &origin, &product, &quantity, &price, &amount,
 	}
 	err := a.each(ctx, readSettlements, row, func() {
@@ -95,10 +102,22 @@ func (a *auditor) checkSettlement(s *settlement) {
 	for _, problem := range s.problems() {
 		a.i1.violated("%s: outcome %s, %s", s.key(), s.outcome, problem)
 	}
+	a.i4.Rows++
+	a.count("payloads", s.archived)
+	if s.bare != s.archived {
+		a.i4.violated("%s: its payload is %s", s.key(), whereabouts(s.archived))
+	}
 	a.i5.Rows++
 	for _, difference := range s.receiptDifferences() {
 		a.i5.violated("%s: receipt %s", s.key(), difference)
 	}
+}
+
+func whereabouts(twice bool) string {
+	if twice {
+		return "here and in the archive"
+	}
+	return "neither here nor in the archive"
 }
 
 // problems says what the outcome calls for and the rows lack, or have too much.
@@ -162,12 +181,13 @@ func (s *settlement) anythingLeft() bool {
 
 const readReviews = `
 SELECT r.review_id, r.device_id, r.close_event_id, r.order_id, r.conflict_digest IS NOT NULL,
-       s.device_id IS NOT NULL, c.device_id IS NOT NULL, o.order_id IS NOT NULL
+       s.device_id IS NOT NULL, c.device_id IS NOT NULL, o.order_id IS NOT NULL OR oa.order_id IS NOT NULL
   FROM reviews r FORCE INDEX (PRIMARY)
   LEFT JOIN settlements s ON s.device_id = r.device_id AND s.close_event_id = r.close_event_id
   LEFT JOIN settlement_conflicts c ON c.device_id = r.device_id AND c.close_event_id = r.close_event_id
                                   AND c.digest = r.conflict_digest
   LEFT JOIN orders o ON o.order_id = r.order_id AND o.device_id = r.device_id AND o.close_event_id = r.close_event_id
+  LEFT JOIN orders_archive oa ON oa.order_id = r.order_id AND oa.device_id = r.device_id AND oa.close_event_id = r.close_event_id
  ORDER BY r.review_id`
 
 func (a *auditor) reviews(ctx context.Context) error {
@@ -192,23 +212,27 @@ func (a *auditor) reviews(ctx context.Context) error {
 }
 
 const readConflicts = `
-SELECT c.device_id, c.close_event_id, HEX(c.digest), s.device_id IS NOT NULL,
+SELECT c.device_id, c.close_event_id, HEX(c.digest), s.device_id IS NOT NULL, c.payload = '', p.device_id IS NOT NULL,
        (SELECT COUNT(*) FROM reviews r FORCE INDEX (reviews_event)
          WHERE r.device_id = c.device_id AND r.close_event_id = c.close_event_id AND r.conflict_digest = c.digest)
   FROM settlement_conflicts c FORCE INDEX (PRIMARY)
+  LEFT JOIN conflict_payloads_archive p ON p.device_id = c.device_id AND p.close_event_id = c.close_event_id AND p.digest = c.digest
   LEFT JOIN settlements s ON s.device_id = c.device_id AND s.close_event_id = c.close_event_id
  ORDER BY c.device_id, c.close_event_id, c.digest`
 
 func (a *auditor) conflicts(ctx context.Context) error {
 	var device, reviews int64
 	var event, digest string
-	var hasSettlement bool
-	return a.each(ctx, readConflicts, []any{&device, &event, &digest, &hasSettlement, &reviews}, func() {
+	var hasSettlement, bare, archived bool
+	return a.each(ctx, readConflicts, []any{&device, &event, &digest, &hasSettlement, &bare, &archived, &reviews}, func() {
 		a.i1.Rows++
 		a.i4.Rows++
 		key := fmt.Sprintf("settlement_conflicts device=%d event=%s digest=%.12s", device, event, digest)
 		if !hasSettlement {
 			a.i4.violated("%s: no settlement", key)
+		}
+		if bare != archived {
+			a.i4.violated("%s: its payload is %s", key, whereabouts(archived))
 		}
 		if reviews != 1 {
 			a.i1.violated("%s: %d reviews, not one", key, reviews)

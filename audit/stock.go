@@ -20,6 +20,7 @@ const (
 // movement is one line of the ledger and what belongs to it elsewhere.
 type movement struct {
 	device, product, version int64
+	archived                 bool
 	kind, ref                string
 	quantity, delta, balance int64
 	at                       place // of its event in the cabinet's sequence
@@ -30,7 +31,7 @@ type movement struct {
 	discrepancy         sql.Null[int64]
 	outcome             sql.Null[string] // of the settlement that ref may name
 	order               sql.Null[int64]  // of that settlement
-	sold                sql.Null[int64]  // units of the product on that settlement's order
+	sold                int64            // units of the product that were sure, on that settlement's order
 	restock             sql.Null[string] // restocks.restock_id that ref may name
 	writeoff            sql.Null[string] // likewise
 	stocktake           sql.Null[string] // likewise
@@ -39,7 +40,7 @@ type movement struct {
 }
 
 func (m *movement) key() string {
-	return fmt.Sprintf("stock_movements device=%d product=%d version=%d", m.device, m.product, m.version)
+	return fmt.Sprintf("%s device=%d product=%d version=%d", movementTables.inWhich(m.archived), m.device, m.product, m.version)
 }
 
 // shortfall is what the books did not have, as the movement's discrepancy tells it.
@@ -50,14 +51,23 @@ func (m *movement) shortfall() int64 {
 	return 0
 }
 
-const readMovements = `
-SELECT m.device_id, m.product_id, m.version, m.kind, m.ref, m.quantity, m.delta, m.balance, m.seq_epoch, m.seq,
+var movementTables = spread{
+	table: "stock_movements", key: []string{"device_id", "product_id", "version"},
+	columns: "kind, ref, quantity, delta, balance, seq_epoch, seq",
+}
+
+// soldIn adds up the sure lines of a table of lines that are on the event's order.
+func soldIn(lines string) string {
+	return `COALESCE((SELECT SUM(l.quantity) FROM ` + lines + ` l
+         WHERE l.device_id = s.device_id AND l.order_id = s.order_id AND l.product_id = m.product_id AND l.origin = 'settlement'), 0)`
+}
+
+var readMovements = `
+SELECT m.archived, m.device_id, m.product_id, m.version, m.kind, m.ref, m.quantity, m.delta, m.balance, m.seq_epoch, m.seq,
        d.stock, d.version, d.counted_epoch, d.counted_seq, x.kind, x.quantity, s.outcome, s.order_id,
-       (SELECT SUM(l.quantity) FROM order_lines l
-         WHERE l.device_id = s.device_id AND l.order_id = s.order_id
-           AND l.product_id = m.product_id AND l.origin = 'settlement'),
-       r.restock_id, w.writeoff_id, t.stocktake_id, t.seq_epoch, t.as_of_seq, o.order_id
-  FROM stock_movements m FORCE INDEX (PRIMARY)
+       ` + soldIn("order_lines") + ` + ` + soldIn("order_lines_archive") + `,
+       r.restock_id, w.writeoff_id, t.stocktake_id, t.seq_epoch, t.as_of_seq, COALESCE(o.order_id, oa.order_id)
+  FROM ` + movementTables.page() + ` m
   LEFT JOIN device_stock d ON d.device_id = m.device_id AND d.product_id = m.product_id
   LEFT JOIN discrepancies x ON x.device_id = m.device_id AND x.product_id = m.product_id AND x.version = m.version
   LEFT JOIN settlements s ON s.device_id = m.device_id AND s.close_event_id = m.ref
@@ -66,17 +76,20 @@ SELECT m.device_id, m.product_id, m.version, m.kind, m.ref, m.quantity, m.delta,
   LEFT JOIN stocktakes t ON t.device_id = m.device_id AND t.stocktake_id = m.ref
   LEFT JOIN orders o ON m.kind = 'refund' AND o.order_id = CONVERT(m.ref, UNSIGNED) AND CONVERT(o.order_id, CHAR) = m.ref
                     AND o.device_id = m.device_id
- ORDER BY m.device_id, m.product_id, m.version`
+  LEFT JOIN orders_archive oa ON m.kind = 'refund' AND oa.order_id = CONVERT(m.ref, UNSIGNED) AND CONVERT(oa.order_id, CHAR) = m.ref
+                             AND oa.device_id = m.device_id
+ ORDER BY m.device_id, m.product_id, m.version, m.archived`
 
 func (a *auditor) movements(ctx context.Context) error {
 	var m movement
 	l := &ledger{}
+	place := []*int64{&m.device, &m.product, &m.version}
 	row := []any{
-		&m.device, &m.product, &m.version, &m.kind, &m.ref, &m.quantity, &m.delta, &m.balance, &m.at.epoch, &m.at.seq,
+		&m.kind, &m.ref, &m.quantity, &m.delta, &m.balance, &m.at.epoch, &m.at.seq,
 		&m.stock, &m.stockVersion, &m.counted.epoch, &m.counted.seq, &m.discrepancyKind, &m.discrepancy, &m.outcome, &m.order,
 		&m.sold, &m.restock, &m.writeoff, &m.stocktake, &m.asOf.epoch, &m.asOf.seq, &m.refunded,
 	}
-	err := a.each(ctx, readMovements, row, func() {
+	err := a.eachOf(ctx, movementTables, readMovements, place, &m.archived, row, func() {
 		if m.device != l.last.device || m.product != l.last.product {
 			a.checkLast(l)
 			l = &ledger{last: movement{device: m.device, product: m.product}}
@@ -158,8 +171,8 @@ func (a *auditor) checkSale(l *ledger, m *movement) {
 		a.i4.violated("%s: no settlement of event=%s", m.key(), m.ref)
 	case m.outcome.V == outcomeEmpty || m.outcome.V == outcomeRestocked:
 		a.i1.violated("settlements device=%d event=%s: outcome %s, but product %d was sold", m.device, m.ref, m.outcome.V, m.product)
-	case m.sold.V != -m.quantity:
-		a.i3.violated("%s: %d taken, order lines of event=%s say %d", m.key(), -m.quantity, m.ref, m.sold.V)
+	case m.sold != -m.quantity:
+		a.i3.violated("%s: %d taken, order lines of event=%s say %d", m.key(), -m.quantity, m.ref, m.sold)
 	}
 }
 
@@ -206,7 +219,7 @@ func stockKey(device, product int64) string {
 	return fmt.Sprintf("device_stock device=%d product=%d", device, product)
 }
 
-// A row that has no movements yet is at version 0 and empty.
+// A row that has no movements yet is at version 0 and empty. One whose movements are archived has its opening movement live.
 const readStock = `
 SELECT d.device_id, d.product_id, d.stock, d.version, NOT EXISTS (
          SELECT 1 FROM stock_movements m WHERE m.device_id = d.device_id AND m.product_id = d.product_id)
@@ -237,9 +250,10 @@ var leaves = map[string][]string{
 }
 
 const readDiscrepancies = `
-SELECT d.device_id, d.product_id, d.version, d.kind, d.quantity, d.ref, m.kind, m.ref
+SELECT d.device_id, d.product_id, d.version, d.kind, d.quantity, d.ref, COALESCE(m.kind, a.kind), COALESCE(m.ref, a.ref)
   FROM discrepancies d FORCE INDEX (PRIMARY)
   LEFT JOIN stock_movements m ON m.device_id = d.device_id AND m.product_id = d.product_id AND m.version = d.version
+  LEFT JOIN stock_movements_archive a ON a.device_id = d.device_id AND a.product_id = d.product_id AND a.version = d.version
  ORDER BY d.device_id, d.product_id, d.version`
 
 func (a *auditor) discrepancies(ctx context.Context) error {

@@ -106,6 +106,9 @@ func (a *auditor) documents(d document) func(context.Context) error {
 SELECT r.device_id, r.%[2]s, EXISTS (
          SELECT 1 FROM stock_movements m FORCE INDEX (stock_movements_ref)
           WHERE m.device_id = r.device_id AND m.ref = r.%[2]s AND m.kind = '%[3]s')
+       OR EXISTS (
+         SELECT 1 FROM stock_movements_archive m FORCE INDEX (stock_movements_archive_ref)
+          WHERE m.device_id = r.device_id AND m.ref = r.%[2]s AND m.kind = '%[3]s')
   FROM %[1]s r FORCE INDEX (PRIMARY)
  ORDER BY r.device_id, r.%[2]s`, d.table, d.id, d.kind)
 	return func(ctx context.Context) error {

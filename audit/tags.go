@@ -13,9 +13,11 @@ const (
 )
 
 const readTags = `
-SELECT t.epc, t.state, t.device_id, t.close_event_id, t.order_id, o.device_id, o.close_event_id
+SELECT t.epc, t.state, t.device_id, t.close_event_id, t.order_id, COALESCE(o.device_id, oa.device_id),
+       COALESCE(o.close_event_id, oa.close_event_id)
   FROM epcs t FORCE INDEX (PRIMARY)
   LEFT JOIN orders o ON o.order_id = t.order_id
+  LEFT JOIN orders_archive oa ON oa.order_id = t.order_id
  ORDER BY t.epc`
 
 // tags checks that exactly the sold ones name an order, which is of the cabinet and the event that the tag was last in.

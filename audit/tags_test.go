@@ -63,9 +63,10 @@ func TestPayloads(t *testing.T) {
 			want: []string{"I1 settlements device=1001 event=nothing: payload is of device=1001 event=short"},
 		},
 		{
-			name: "no event, and one that is no longer kept",
+			name: "no event, and one that is archived",
 			sql: []string{
 				"UPDATE settlements SET payload = '[]' WHERE close_event_id = 'nothing'",
+				"INSERT INTO settlement_payloads_archive SELECT device_id, close_event_id, payload FROM settlements WHERE close_event_id = 'short'",
 				"UPDATE settlements SET payload = '' WHERE close_event_id = 'short'",
 			},
 			want: []string{"I1 settlements device=1001 event=nothing: payload can't be read: door-close event: is not a JSON object"},

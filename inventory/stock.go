@@ -3,7 +3,10 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
+
+	"gorm.io/gorm"
 
 	"doortab/database"
 )
@@ -38,25 +41,18 @@ type MovementKey struct {
 }
 
 // ListMovements reads up to limit movements of a cabinet that come after the place before, the newest first; nil means
-// from the newest. With a productID of 0 it reads those of all products. Their Shortfall stays 0: discrepancies tell it.
+// from the newest. With a productID it reads those of that product, archived ones too; with 0 those of all products that
+// are live. Their Shortfall stays 0: discrepancies tell it.
 func ListMovements(
 	ctx context.Context, db *database.DB, deviceID, productID int64, before *MovementKey, limit int,
 ) ([]Movement, error) {
-	query, args := "SELECT * FROM stock_movements WHERE device_id = ?", []any{deviceID}
-	order := "created_at DESC, product_id DESC, version DESC"
-	if productID != 0 { // one product's versions say what came first, whatever the clocks of two processes said
-		query, args, order = query+" AND product_id = ?", append(args, productID), "version DESC"
-	}
-	switch {
-	case before == nil:
-	case productID != 0:
-		query, args = query+" AND version < ?", append(args, before.Version)
-	default:
-		query += " AND created_at <= ? AND (created_at < ? OR product_id < ? OR product_id = ? AND version < ?)"
-		args = append(args, before.CreatedAt, before.CreatedAt, before.ProductID, before.ProductID, before.Version)
-	}
 	var rows []movementRow
-	err := db.Read(ctx).Raw(query+" ORDER BY "+order+" LIMIT ?", append(args, limit)...).Scan(&rows).Error
+	var err error
+	if productID != 0 {
+		rows, err = readHistory(db.Read(ctx), Key{deviceID, productID}, before, limit)
+	} else {
+		rows, err = readNewest(db.Read(ctx), deviceID, before, limit)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list movements of cabinet %d: %w", deviceID, err)
 	}
@@ -65,6 +61,33 @@ func ListMovements(
 		movements[i] = row.movement()
 	}
 	return movements, nil
+}
+
+const movementFields = "device_id, product_id, version, kind, quantity, delta, balance, ref, created_at"
+
+// readHistory goes by versions, which say what came first whatever the clocks of two processes said.
+func readHistory(tx *gorm.DB, of Key, before *MovementKey, limit int) (rows []movementRow, err error) {
+	last := int64(math.MaxInt64)
+	if before != nil {
+		last = before.Version - 1
+	}
+	part := func(table string) string {
+		return "(SELECT " + movementFields + " FROM " + table + ` WHERE device_id = ? AND product_id = ? AND version <= ?
+			ORDER BY version DESC LIMIT ?)`
+	}
+	err = tx.Raw(part("stock_movements")+" UNION ALL "+part("stock_movements_archive")+" ORDER BY version DESC LIMIT ?",
+		of.DeviceID, of.ProductID, last, limit, of.DeviceID, of.ProductID, last, limit, limit).Scan(&rows).Error
+	return rows, err
+}
+
+func readNewest(tx *gorm.DB, deviceID int64, before *MovementKey, limit int) (rows []movementRow, err error) {
+	query, args := "SELECT "+movementFields+" FROM stock_movements WHERE device_id = ?", []any{deviceID}
+	if before != nil {
+		query += " AND created_at <= ? AND (created_at < ? OR product_id < ? OR product_id = ? AND version < ?)"
+		args = append(args, before.CreatedAt, before.CreatedAt, before.ProductID, before.ProductID, before.Version)
+	}
+	err = tx.Raw(query+" ORDER BY created_at DESC, product_id DESC, version DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
+	return rows, err
 }
 
 type movementRow struct {

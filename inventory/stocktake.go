@@ -109,8 +109,16 @@ func readPlace(tx *gorm.DB, request StocktakeRequest) (place, error) {
 // moved is what events did to a product after the count that were settled before it.
 type moved struct{ quantity, delta int64 }
 
-// readLater adds up by product what belongs to events after the place. A movement that comes in
-// meanwhile raises its row's version, so that the stock-take runs again.
+const readMoved = `SELECT product_id, SUM(quantity) AS quantity, SUM(delta) AS delta FROM (
+	SELECT product_id, quantity, delta FROM stock_movements FORCE INDEX (stock_movements_seq)
+	WHERE device_id = ? AND seq_epoch = ? AND seq > ? AND product_id IN ?
+	UNION ALL
+	SELECT product_id, quantity, delta FROM stock_movements_archive FORCE INDEX (stock_movements_archive_seq)
+	WHERE device_id = ? AND seq_epoch = ? AND seq > ? AND product_id IN ?) m GROUP BY product_id`
+
+// readLater adds up by product what belongs to events after the place, archived or not: one statement, so that a movement
+// which is being archived counts once. A movement that comes in meanwhile raises its row's version, so that the stock-take
+// runs again.
 func readLater(tx *gorm.DB, deviceID int64, at place, keys []Key) (map[int64]moved, error) {
 	later := map[int64]moved{}
 	if at.seq == nil { // no event of this controller has a place
@@ -122,10 +130,7 @@ func readLater(tx *gorm.DB, deviceID int64, at place, keys []Key) (map[int64]mov
 	}
 	for some := range slices.Chunk(ids, rowsAtOnce) {
 		var rows []struct{ ProductID, Quantity, Delta int64 }
-		err := tx.Raw(`SELECT product_id, SUM(quantity) AS quantity, SUM(delta) AS delta
-			FROM stock_movements FORCE INDEX (stock_movements_seq)
-			WHERE device_id = ? AND seq_epoch = ? AND seq > ? AND product_id IN ? GROUP BY product_id`,
-			deviceID, at.epoch, *at.seq, some).Scan(&rows).Error
+		err := tx.Raw(readMoved, deviceID, at.epoch, *at.seq, some, deviceID, at.epoch, *at.seq, some).Scan(&rows).Error
 		if err != nil {
 			return nil, fmt.Errorf("read movements of cabinet %d after seq %d: %w", deviceID, *at.seq, err)
 		}

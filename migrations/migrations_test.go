@@ -16,13 +16,14 @@ import (
 	"doortab/migrations"
 )
 
-var versions = []int64{1, 2}
+var versions = []int64{1, 2, 3}
 
 var all = []string{
-	"api_tokens", "audit_log", "cabinet_sequences", "cabinet_strays", "cabinets", "dead_letters", "device_stock",
-	"discrepancies", "door_sessions", "epc_overrides", "epcs", "idempotency_keys", "installation", "lanes", "order_lines",
-	"orders", "planogram_history", "product_prices", "products", "restocks", "reviews", "settlement_conflicts",
-	"settlements", "stock_movements", "stocktakes", "writeoffs",
+	"api_tokens", "audit_log", "cabinet_sequences", "cabinet_strays", "cabinets", "conflict_payloads_archive", "dead_letters",
+	"device_stock", "discrepancies", "door_sessions", "epc_overrides", "epcs", "idempotency_keys", "installation", "lanes",
+	"order_lines", "order_lines_archive", "orders", "orders_archive", "planogram_history", "product_prices", "products",
+	"restocks", "reviews", "settlement_conflicts", "settlement_payloads_archive", "settlements", "stock_movements",
+	"stock_movements_archive", "stocktakes", "writeoffs",
 }
 
 func empty(t *testing.T) *database.DB {
@@ -79,7 +80,7 @@ func TestUpDownUp(t *testing.T) {
 		t.Errorf("up made the installation %s another one, %s", first, again)
 	}
 
-	for _, want := range []int64{2, 1, 0} {
+	for _, want := range []int64{3, 2, 1, 0} {
 		version, err := migrations.Down(t.Context(), db)
 		if err != nil || version != want {
 			t.Errorf("down took back %d (%v), not %d", version, err, want)
@@ -105,6 +106,7 @@ func TestList(t *testing.T) {
 		want := []migrations.Status{
 			{Version: 1, Name: "00001_main.sql", Applied: applied},
 			{Version: 2, Name: "00002_operator.sql", Applied: applied},
+			{Version: 3, Name: "00003_archive.sql", Applied: applied},
 		}
 		if diff := cmp.Diff(want, list); diff != "" {
 			t.Errorf("status (- wanted, + found):\n%s", diff)
@@ -123,7 +125,7 @@ func TestCheckNamesTheCommand(t *testing.T) {
 		prepare func(*testing.T, *database.DB)
 	}{
 		{"empty schema", "00001_main.sql", func(*testing.T, *database.DB) {}},
-		{"older schema", "00002_operator.sql", func(t *testing.T, db *database.DB) {
+		{"older schema", "00003_archive.sql", func(t *testing.T, db *database.DB) {
 			up(t, db, versions...)
 			if _, err := migrations.Down(t.Context(), db); err != nil {
 				t.Fatal(err)
@@ -151,6 +153,49 @@ func TestCheckPassesOnANewerSchema(t *testing.T) {
 	}
 	if err := migrations.Check(t.Context(), db); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDownBringsBackWhatIsArchived: without it the books would not add up. A second run, after one that
+// ended half way, finds some tables gone.
+func TestDownBringsBackWhatIsArchived(t *testing.T) {
+	t.Parallel()
+	db := databasetest.New(t)
+	exec := func(statements ...string) {
+		t.Helper()
+		for _, statement := range statements {
+			if err := db.Read(t.Context()).Exec(statement).Error; err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
+		}
+	}
+	exec(
+		"INSERT INTO orders_archive VALUES (1, 1001, 'e', 42, NULL, 'open', 'CNY', 500, NOW(3))",
+		"INSERT INTO order_lines_archive VALUES (1001, 1, 1, 'settlement', 7, 1, 500, 500, '{}')",
+		"INSERT INTO stock_movements_archive VALUES (1001, 7, 1, 'sale', -1, -1, 4, 'e', NULL, NULL, NOW(3))",
+		`INSERT INTO settlements (device_id, close_event_id, outcome, digest, kind, priced_at, payload, receipt, received_at, settled_at)
+			VALUES (1001, 'e', 'settled', '', 'sale', NOW(3), '', '{}', NOW(3), NOW(3))`,
+		"INSERT INTO settlement_payloads_archive VALUES (1001, 'e', 'said')",
+		"INSERT INTO settlement_conflicts VALUES (1001, 'e', UNHEX(SHA2('x', 256)), '', NOW(3))",
+		"INSERT INTO conflict_payloads_archive VALUES (1001, 'e', UNHEX(SHA2('x', 256)), 'said otherwise')",
+	)
+	for range 2 {
+		if version, err := migrations.Down(t.Context(), db); err != nil || version != 3 {
+			t.Fatalf("down took back %d: %v", version, err)
+		}
+		exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (3, TRUE)")
+	}
+	for query, want := range map[string]string{
+		"SELECT close_event_id FROM orders WHERE order_id = 1":                "e",
+		"SELECT origin FROM order_lines WHERE order_id = 1":                   "settlement",
+		"SELECT ref FROM stock_movements WHERE version = 1":                   "e",
+		"SELECT payload FROM settlements WHERE close_event_id = 'e'":          "said",
+		"SELECT payload FROM settlement_conflicts WHERE close_event_id = 'e'": "said otherwise",
+	} {
+		var got string
+		if err := db.Read(t.Context()).Raw(query).Scan(&got).Error; err != nil || got != want {
+			t.Errorf("%s: %q (%v), want %q", query, got, err, want)
+		}
 	}
 }
 

@@ -53,6 +53,7 @@ type Filter struct {
 	State    string    // a settlement's outcome, an order's status
 	From     time.Time // the first moment that counts: receivedAt of settlements, createdAt of orders
 	To       time.Time // the first moment that does not
+	Archived bool      // orders only: those in the archive, and no others
 }
 
 // ListSettlements reads up to limit settlements with all that belongs to them that come after the place before, the
@@ -118,6 +119,9 @@ func readSettlements(tx *gorm.DB, clauses string, args ...any) ([]Settlement, er
 		}
 		at[key{rows[i].DeviceID, rows[i].CloseEventID}] = &list[i]
 	}
+	if err := addArchivedPayloads(tx, at); err != nil {
+		return nil, err
+	}
 	if err := addSettledLines(tx, list); err != nil {
 		return nil, err
 	}
@@ -125,6 +129,29 @@ func readSettlements(tx *gorm.DB, clauses string, args ...any) ([]Settlement, er
 		return nil, err
 	}
 	return list, addContradictions(tx, at)
+}
+
+// addArchivedPayloads reads the messages that are archived: a settlement's own row has ” then.
+func addArchivedPayloads(tx *gorm.DB, at map[key]*Settlement) error {
+	var keys [][]any
+	for k, s := range at {
+		if len(s.Event) == 0 {
+			keys = append(keys, []any{k.deviceID, k.closeEventID})
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	var rows []settlementRow
+	err := tx.Raw(`SELECT device_id, close_event_id, payload FROM settlement_payloads_archive
+		WHERE (device_id, close_event_id) IN ?`, keys).Scan(&rows).Error
+	if err != nil {
+		return fmt.Errorf("read %d archived payloads: %w", len(keys), err)
+	}
+	for _, row := range rows {
+		at[key{row.DeviceID, row.CloseEventID}].Event = row.Payload
+	}
+	return nil
 }
 
 func addSettledLines(tx *gorm.DB, list []Settlement) error {
@@ -163,8 +190,10 @@ func tuplesOf(at map[key]*Settlement) [][]any {
 
 func addContradictions(tx *gorm.DB, at map[key]*Settlement) error {
 	var list []Contradiction
-	err := tx.Raw(`SELECT device_id, close_event_id, digest, payload, received_at FROM settlement_conflicts
-		WHERE (device_id, close_event_id) IN ? ORDER BY received_at, digest`, tuplesOf(at)).Scan(&list).Error
+	err := tx.Raw(`SELECT c.device_id, c.close_event_id, c.digest, COALESCE(a.payload, c.payload) AS payload, c.received_at
+		FROM settlement_conflicts c LEFT JOIN conflict_payloads_archive a
+			ON a.device_id = c.device_id AND a.close_event_id = c.close_event_id AND a.digest = c.digest
+		WHERE (c.device_id, c.close_event_id) IN ? ORDER BY c.received_at, c.digest`, tuplesOf(at)).Scan(&list).Error
 	if err != nil {
 		return fmt.Errorf("read conflicts of %d settlements: %w", len(at), err)
 	}

@@ -2,15 +2,20 @@ package settlement_test
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"doortab/archive"
+	"doortab/database"
 	"doortab/settlement"
 )
 
@@ -48,12 +53,14 @@ type desk struct {
 	events    []*past
 	held      []*past // doors that closed, whose events are still on their way
 	questions []question
+	opened    time.Time
 }
 
 func newDesk(t *testing.T, seed uint64) *desk {
 	d := &desk{
 		shop: newShop(t), Rand: rand.New(rand.NewPCG(seed, 7)), books: newModel(), sequences: map[int64]*sequence{},
 		counted: map[[2]int64]place{}, different: map[[2]int64]int64{}, placed: map[[2]int64][]placed{},
+		opened: database.Now(),
 	}
 	for device := int64(1001); device <= 1002; device++ {
 		d.cabinet(device)
@@ -92,7 +99,7 @@ func (d *desk) book(p *past, change map[int64]int64) {
 }
 
 func (d *desk) happen() {
-	switch n := d.IntN(24); {
+	switch n := d.IntN(26); {
 	case n < 6 || len(d.events) == 0:
 		if p := d.closeDoor(); len(d.events) > 0 && d.IntN(3) == 0 {
 			d.held = append(d.held, p)
@@ -115,6 +122,8 @@ func (d *desk) happen() {
 		d.contradict(d.events[d.IntN(len(d.events))])
 	case n < 18:
 		d.reopenAny(d.events[d.IntN(len(d.events))])
+	case n < 20:
+		d.archiveSome()
 	case len(d.questions) > 0:
 		d.answer(d.IntN(len(d.questions)))
 	}
@@ -173,6 +182,24 @@ func (d *desk) restockAll() {
 	d.restock(device, 7, units, 8, units)
 	d.books.move(device, 7, units)
 	d.books.move(device, 8, units)
+}
+
+// archiveSome archives what is older than some moment of the test, and may be stopped after any step.
+func (d *desk) archiveSome() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	steps := d.IntN(12)
+	_, err := archive.Run(ctx, d.db, archive.Options{
+		Before: d.opened.Add(time.Duration(d.Int64N(int64(time.Since(d.opened)) + 1))), Batch: 1 + d.IntN(9),
+		Progress: func(archive.Progress) {
+			if steps--; steps < 0 {
+				cancel()
+			}
+		},
+	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		d.t.Error(err)
+	}
 }
 
 func (d *desk) resend(p *past) {
@@ -252,7 +279,8 @@ func (d *desk) compare() {
 		}
 	}
 	slices.Sort(orders)
-	got = d.rows("SELECT device_id, close_event_id, status, total_minor FROM orders")
+	got = d.rows(`SELECT device_id, close_event_id, status, total_minor FROM orders
+		UNION ALL SELECT device_id, close_event_id, status, total_minor FROM orders_archive`)
 	slices.Sort(got)
 	if diff := gocmp.Diff(orders, got); diff != "" {
 		d.t.Errorf("orders: %s", diff)
@@ -277,7 +305,8 @@ func (p *past) order() string {
 }
 
 // TestOperationsEqualTheModel: sales and staff's doors in any order, with and without a seq, resent and contradicted, between
-// restocks, write-offs, stock-takes, replaced controllers and whatever people decide: the books are those of the model, and sound.
+// restocks, write-offs, stock-takes, replaced controllers and whatever people decide, while what is old is archived: the books
+// are those of the model, and sound.
 func TestOperationsEqualTheModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {

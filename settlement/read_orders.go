@@ -1,9 +1,11 @@
 package settlement
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -22,6 +24,7 @@ type Order struct {
 	Currency     string // ISO 4217
 	TotalMinor   int64
 	CreatedAt    time.Time
+	Archived     bool        // it and its lines lie in the archive, where nobody changes them
 	Lines        []OrderLine `gorm:"-"`
 }
 
@@ -43,7 +46,7 @@ const (
 )
 
 // ListOrders reads up to limit orders with ids below before, the newest first, with their lines; 0 means from the
-// newest.
+// newest. It reads either live orders or, where the filter asks for them, archived ones.
 func ListOrders(ctx context.Context, db *database.DB, f Filter, before int64, limit int) ([]Order, error) {
 	w := &where{}
 	w.equal("device_id", f.DeviceID)
@@ -52,8 +55,12 @@ func ListOrders(ctx context.Context, db *database.DB, f Filter, before int64, li
 	w.text("status", f.State)
 	w.period("created_at", f.From, f.To)
 	w.and("order_id BETWEEN ? AND ?", firstID(f.From), lastID(f.To, before))
+	from := ", FALSE AS archived FROM orders"
+	if f.Archived {
+		from = ", TRUE AS archived FROM orders_archive"
+	}
 	var orders []Order
-	err := db.Read(ctx).Raw("SELECT "+orderColumns+" FROM orders"+w.clause()+" ORDER BY order_id DESC LIMIT ?",
+	err := db.Read(ctx).Raw("SELECT "+orderColumns+from+w.clause()+" ORDER BY order_id DESC LIMIT ?",
 		append(w.args, limit)...).Scan(&orders).Error
 	if err != nil {
 		return nil, fmt.Errorf("list orders: %w", err)
@@ -85,9 +92,11 @@ func ReadOrder(ctx context.Context, db *database.DB, orderID int64) (Order, erro
 	return readOrder(db.Read(ctx), orderID)
 }
 
+// readOrder looks into both tables by one statement, so that an order on its way from one to the other is seen.
 func readOrder(tx *gorm.DB, orderID int64) (Order, error) {
 	var orders []Order
-	err := tx.Raw("SELECT "+orderColumns+" FROM orders WHERE order_id = ?", orderID).Scan(&orders).Error
+	err := tx.Raw("SELECT "+orderColumns+", FALSE AS archived FROM orders WHERE order_id = ? UNION ALL SELECT "+
+		orderColumns+", TRUE FROM orders_archive WHERE order_id = ?", orderID, orderID).Scan(&orders).Error
 	if err != nil {
 		return Order{}, fmt.Errorf("read order %d: %w", orderID, err)
 	}
@@ -113,16 +122,19 @@ func addLines(tx *gorm.DB, orders []Order) error {
 	return err
 }
 
-// readLines reads the lines of orders, each given by its cabinet and its id.
+// readLines reads the lines of orders, each given by its cabinet and its id, archived or not.
 func readLines(tx *gorm.DB, orders [][]any) ([]OrderLine, error) {
 	if len(orders) == 0 {
 		return nil, nil
 	}
 	var lines []OrderLine
-	err := tx.Raw("SELECT "+lineColumns+" FROM order_lines WHERE (device_id, order_id) IN ? ORDER BY order_id, line",
-		orders).Scan(&lines).Error
+	err := tx.Raw("SELECT "+lineColumns+" FROM order_lines WHERE (device_id, order_id) IN ? UNION ALL SELECT "+
+		lineColumns+" FROM order_lines_archive WHERE (device_id, order_id) IN ?", orders, orders).Scan(&lines).Error
 	if err != nil {
 		return nil, fmt.Errorf("read lines of %d orders: %w", len(orders), err)
 	}
+	slices.SortFunc(lines, func(a, b OrderLine) int {
+		return cmp.Or(cmp.Compare(a.OrderID, b.OrderID), cmp.Compare(a.Line, b.Line))
+	})
 	return lines, nil
 }

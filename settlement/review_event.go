@@ -9,6 +9,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"doortab/archive"
 	"doortab/cabinet"
 	"doortab/database"
 	"doortab/inventory"
@@ -25,7 +26,7 @@ type pastEvent struct {
 	pricedAt time.Time // the moment whose prices hold (R8)
 	currency string
 
-	payload    []byte // as published; empty where it is no longer kept
+	payload    []byte // as published, archived or not
 	receivedAt time.Time
 
 	order    *Order          // nil: none yet
@@ -76,12 +77,30 @@ func lockEvent(tx *gorm.DB, k key) (*pastEvent, error) {
 	}
 	e.restock, e.userID, e.pricedAt, e.currency = row.Kind == cabinet.KindRestock, row.UserID, row.PricedAt, receipt.Currency
 	e.payload, e.receivedAt = row.Payload, row.ReceivedAt
+	if len(e.payload) == 0 {
+		if err := e.readArchivedPayload(tx); err != nil {
+			return nil, err
+		}
+	}
 	if row.SessionID != nil {
 		if err := e.readApp(tx, *row.SessionID); err != nil {
 			return nil, err
 		}
 	}
 	return e, e.read(tx, row.OrderID)
+}
+
+func (e *pastEvent) readArchivedPayload(tx *gorm.DB) error {
+	var rows []struct{ Payload []byte }
+	err := tx.Raw("SELECT payload FROM settlement_payloads_archive WHERE device_id = ? AND close_event_id = ?", e.deviceID, e.closeEventID).
+		Scan(&rows).Error
+	if err != nil {
+		return fmt.Errorf("read the archived payload of %s: %w", e.name(), err)
+	}
+	if len(rows) > 0 {
+		e.payload = rows[0].Payload
+	}
+	return nil
 }
 
 // readApp reads whose door it was, which an order that is made now still is.
@@ -104,12 +123,24 @@ func (e *pastEvent) read(tx *gorm.DB, orderID *int64) error {
 	if err != nil {
 		return err
 	}
+	if o.Archived {
+		if err := archive.RestoreOrder(tx, o.DeviceID, o.OrderID); err != nil {
+			return err
+		}
+	}
 	e.order = &o
 	for _, l := range o.Lines {
 		e.standing[l.ProductID] += l.Quantity
 	}
 	return nil
 }
+
+const readBrought = `SELECT product_id, SUM(quantity) AS quantity FROM (
+	SELECT product_id, quantity FROM stock_movements FORCE INDEX (stock_movements_ref)
+	WHERE device_id = ? AND ref IN ? AND (ref, kind) IN ?
+	UNION ALL
+	SELECT product_id, quantity FROM stock_movements_archive FORCE INDEX (stock_movements_archive_ref)
+	WHERE device_id = ? AND ref IN ? AND (ref, kind) IN ?) m GROUP BY product_id`
 
 // readAdded adds up what a restock door and the reviews of it brought.
 func (e *pastEvent) readAdded(tx *gorm.DB) error {
@@ -124,8 +155,7 @@ func (e *pastEvent) readAdded(tx *gorm.DB) error {
 		refs, pairs = append(refs, FormatID(id)), append(pairs, []any{FormatID(id), inventory.Review})
 	}
 	var added []ProposedLine
-	err = tx.Raw(`SELECT product_id, SUM(quantity) AS quantity FROM stock_movements FORCE INDEX (stock_movements_ref)
-		WHERE device_id = ? AND ref IN ? AND (ref, kind) IN ? GROUP BY product_id`, e.deviceID, refs, pairs).Scan(&added).Error
+	err = tx.Raw(readBrought, e.deviceID, refs, pairs, e.deviceID, refs, pairs).Scan(&added).Error
 	if err != nil {
 		return fmt.Errorf("read movements of %s: %w", e.name(), err)
 	}

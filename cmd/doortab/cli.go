@@ -17,6 +17,7 @@ type commandLine struct {
 	Evidence    evidenceCommand    `cmd:"" help:"Measure wrong charges and reviews of scales, tags and counts on shelves whose truth is known."`
 	Bench       benchCommand       `cmd:"" help:"Measure Doortab beside the usual design, on private services."`
 	Audit       auditCommand       `cmd:"" help:"Check the invariants of the books; exit status 1 on any violation."`
+	Archive     archiveCommand     `cmd:"" help:"Move what is old to archive tables while serving; run it again where it was stopped."`
 	Token       tokenCommand       `cmd:"" help:"API tokens."`
 	Cabinet     cabinetCommand     `cmd:"" help:"Cabinets."`
 	Mosquitto   mosquittoCommand   `cmd:"" help:"Mosquitto as the broker."`
