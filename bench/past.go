@@ -48,15 +48,11 @@ func (p past) names(first, last int) *strings.Replacer {
 		"{lines}", fmt.Sprintf("seq_0_to_%d x", perEvent-1),
 		"{products}", fmt.Sprintf("seq_1_to_%d p", products),
 		"{at}", at,
-		"{text at}", "DATE_FORMAT("+at+", '%Y-%m-%dT%H:%i:%s.000Z')",
 		"{event}", fmt.Sprintf("LOWER(CONCAT(LPAD(HEX(%s DIV 65536), 8, '0'), '-', LPAD(HEX(%[1]s MOD 65536), 4, '0'), "+
 			"'-7000-8000-', LPAD(HEX(d.seq), 12, '0')))", ms),
 		"{order}", fmt.Sprintf("((%s << 22) | (%s & 4194303))", ms, number),
 		"{user}", fmt.Sprintf("(1 + d.seq MOD %d)", users),
 		"{product}", fmt.Sprintf("(1 + %s MOD %d)", line, products),
-		"{first product}", fmt.Sprintf("(1 + (k.seq * 3) MOD %d)", products),
-		"{second product}", fmt.Sprintf("(1 + (k.seq * 3 + 1) MOD %d)", products),
-		"{third product}", fmt.Sprintf("(1 + (k.seq * 3 + 2) MOD %d)", products),
 		"{version}", fmt.Sprintf("(2 + %s DIV %d)", line, products),
 		"{sold}", fmt.Sprintf("((%d - p.seq) DIV %d)", p.perEach*perEvent+products, products), // events that took the product
 		"{stock}", fmt.Sprint(startStock),
@@ -80,23 +76,10 @@ var fillCabinets = []string{
 		FROM {cabinets} JOIN {products} ORDER BY d.seq, p.seq`,
 }
 
-// fillEvents are the statements for what the cabinets sold.
+// fillEvents are the statements for what the cabinets sold. The settlements themselves come from [past.settlements]: their digests
+// can't be had from SQL.
 var fillEvents = []string{
 	`INSERT INTO cabinet_sequences (device_id, epoch, last_seq) SELECT d.seq, 0, COUNT(*) FROM {cabinets} JOIN {events} GROUP BY d.seq`,
-	`INSERT INTO settlements (device_id, close_event_id, outcome, digest, order_id, seq, seq_epoch, kind, user_id, priced_at, payload,
-		receipt, received_at, settled_at)
-		SELECT device_id, event, 'settled', UNHEX(SHA2(payload, 256)), order_id, seq, 0, 'sale', user_id, at, payload, receipt, at, at
-		FROM (SELECT d.seq AS device_id, {event} AS event, {order} AS order_id, k.seq + 1 AS seq, {user} AS user_id, {at} AS at,
-			CONCAT('{"closeEventId":"', {event}, '","deviceId":', d.seq, ',"kind":"sale","userId":', {user}, ',"seq":', k.seq + 1,
-				',"closedAt":"', {text at}, '","items":[{"productId":', {first product}, ',"quantity":1},{"productId":',
-				{second product}, ',"quantity":1},{"productId":', {third product}, ',"quantity":1}]}') AS payload,
-			CONCAT('{"closeEventId":"', {event}, '","deviceId":', d.seq, ',"outcome":"settled","duplicate":false,"orderId":"', {order},
-				'","currency":"CNY","totalMinor":', 3 * {price}, ',"lines":[{"productId":', {first product},
-				',"quantity":1,"unitPriceMinor":', {price}, ',"amountMinor":', {price}, '},{"productId":', {second product},
-				',"quantity":1,"unitPriceMinor":', {price}, ',"amountMinor":', {price}, '},{"productId":', {third product},
-				',"quantity":1,"unitPriceMinor":', {price}, ',"amountMinor":', {price}, '}],"reasons":[],"settledAt":"', {text at},
-				'"}') AS receipt
-			FROM {cabinets} JOIN {events} ORDER BY d.seq, k.seq) e`,
 	`INSERT INTO orders (order_id, device_id, close_event_id, user_id, status, currency, total_minor, created_at)
 		SELECT {order}, d.seq, {event}, {user}, 'open', 'CNY', 3 * {price}, {at} FROM {cabinets} JOIN {events} ORDER BY k.seq, d.seq`,
 	`INSERT INTO order_lines (device_id, order_id, line, origin, product_id, quantity, unit_price_minor, amount_minor, evidence)
@@ -123,6 +106,9 @@ func (p past) fill(ctx context.Context, db *database.DB, said func(format string
 			if _, err := db.SQL().ExecContext(ctx, names.Replace(statement)); err != nil {
 				return fmt.Errorf("fill the cabinets %d to %d: %w", first, last, err)
 			}
+		}
+		if err := p.settlements(ctx, db, first, last); err != nil {
+			return err
 		}
 		if time.Since(told) > 5*time.Second {
 			told = time.Now()
