@@ -23,18 +23,33 @@ const (
 // stream makes the events of one side of a part: two streams of one seed and one number of cabinets make the same events, but
 // for their times and ids. It is safe for concurrent use.
 type stream struct {
-	mutex    sync.Mutex
-	random   *rand.Rand
-	cabinets int64           // events come from the cabinets 1 to it
-	seq      map[int64]int64 // the last of each cabinet, less past
-	past     int64           // the last of each before the first event
-	made     uint64
+	mutex  sync.Mutex
+	random *rand.Rand
+	active int64           // cabinets that events come from
+	stride int64           // from one of them to the next
+	seq    map[int64]int64 // the last of each cabinet, less past
+	past   int64           // the last of each before the first event
+	made   uint64
 }
 
-func newStream(seed uint64, cabinets int, before past) *stream {
-	random := rand.New(rand.NewPCG(1, seed)) //nolint:gosec // no secret
-	return &stream{random: random, cabinets: int64(cabinets), seq: map[int64]int64{}, past: int64(before.perEach)}
+// newStream lets events come from active cabinets, spread over those that have a past. The stride is odd, so that no way to share
+// cabinets out by their numbers takes all of them for one.
+func newStream(seed uint64, active int, before past) *stream {
+	return &stream{
+		random: rand.New(rand.NewPCG(1, seed)), //nolint:gosec // no secret
+		active: int64(active), stride: max(1, int64(before.cabinets/active-1)|1), seq: map[int64]int64{}, past: int64(before.perEach),
+	}
 }
+
+// everywhere lets events come from each of that many cabinets from now on.
+func (s *stream) everywhere(cabinets int) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.active, s.stride = int64(cabinets), 1
+}
+
+// cabinet is the device id of the active cabinet number n, from 0.
+func (s *stream) cabinet(n int64) int64 { return 1 + n*s.stride }
 
 // next is a sale of three products at a cabinet, which its own count saw.
 func (s *stream) next() *cabinet.Event {
@@ -42,7 +57,7 @@ func (s *stream) next() *cabinet.Event {
 	defer s.mutex.Unlock()
 	now := time.Now()
 	e := &cabinet.Event{
-		CloseEventID: s.id(now), DeviceID: 1 + s.random.Int64N(s.cabinets), Kind: cabinet.KindSale, UserID: 1 + s.random.Int64N(users),
+		CloseEventID: s.id(now), DeviceID: s.cabinet(s.random.Int64N(s.active)), Kind: cabinet.KindSale, UserID: 1 + s.random.Int64N(users),
 		HasSeq: true, ClosedAt: now, HasItems: true,
 	}
 	s.seq[e.DeviceID]++

@@ -28,29 +28,40 @@ func newPast(cabinets, perEach int) past {
 
 func (p past) events() int64 { return int64(p.cabinets) * int64(p.perEach) }
 
+// portion is what one statement fills: the events from and up to, but without, another of the cabinets first to last.
+type portion struct{ first, last, from, to int }
+
 const (
 	// rowsAtOnce is about how many rows one statement fills.
 	rowsAtOnce = 100_000
+	// rounds are the times that the filling goes through all cabinets, each time with a part of their events. Filled at once, every
+	// page would be full to the brim, and any later row would split it; filled in turns, they have room, as pages have in life.
+	rounds = 4
 	// restocked is the restock that each cabinet was filled by.
 	restocked = "00000000-0000-7000-8000-000000000000"
 )
 
 // names stand in the statements below for what makes up a row: d.seq is the cabinet, k.seq the number of its event, x.seq the
 // number of a line of that event, p.seq a product.
-func (p past) names(first, last int) *strings.Replacer {
+func (p past) names(some portion) *strings.Replacer {
 	number := fmt.Sprintf("(k.seq * %d + d.seq - 1)", p.cabinets)
 	ms := fmt.Sprintf("(%d + %d * %s)", p.beganAt.UnixMilli(), p.intervalS*1000, number)
 	at := fmt.Sprintf("TIMESTAMPADD(SECOND, %d * %s, '%s')", p.intervalS, number, p.beganAt.Format(time.DateTime))
 	line := "(k.seq * 3 + x.seq)"
+	lastSeq := "NULL"
+	if p.perEach > 0 {
+		lastSeq = fmt.Sprint(p.perEach)
+	}
 	return strings.NewReplacer(
-		"{cabinets}", fmt.Sprintf("seq_%d_to_%d d", first, last),
-		"{events}", fmt.Sprintf("seq_0_to_%d k", p.perEach-1),
+		"{cabinets}", fmt.Sprintf("seq_%d_to_%d d", some.first, some.last),
+		"{events}", fmt.Sprintf("seq_%d_to_%d k", some.from, some.to-1),
 		"{lines}", fmt.Sprintf("seq_0_to_%d x", perEvent-1),
 		"{products}", fmt.Sprintf("seq_1_to_%d p", products),
 		"{at}", at,
 		"{event}", fmt.Sprintf("LOWER(CONCAT(LPAD(HEX(%s DIV 65536), 8, '0'), '-', LPAD(HEX(%[1]s MOD 65536), 4, '0'), "+
 			"'-7000-8000-', LPAD(HEX(d.seq), 12, '0')))", ms),
 		"{order}", fmt.Sprintf("((%s << 22) | (%s & 4194303))", ms, number),
+		"{last seq}", lastSeq,
 		"{user}", fmt.Sprintf("(1 + d.seq MOD %d)", users),
 		"{product}", fmt.Sprintf("(1 + %s MOD %d)", line, products),
 		"{version}", fmt.Sprintf("(2 + %s DIV %d)", line, products),
@@ -74,12 +85,12 @@ var fillCabinets = []string{
 	`INSERT INTO stock_movements (device_id, product_id, version, kind, quantity, delta, balance, ref, created_at)
 		SELECT d.seq, p.seq, 1, 'restock', {stock}, {stock}, {stock}, {restock}, UTC_TIMESTAMP(3) - INTERVAL 1 YEAR
 		FROM {cabinets} JOIN {products} ORDER BY d.seq, p.seq`,
+	`INSERT INTO cabinet_sequences (device_id, epoch, last_seq) SELECT d.seq, 0, {last seq} FROM {cabinets}`,
 }
 
 // fillEvents are the statements for what the cabinets sold. The settlements themselves come from [past.settlements]: their digests
 // can't be had from SQL.
 var fillEvents = []string{
-	`INSERT INTO cabinet_sequences (device_id, epoch, last_seq) SELECT d.seq, 0, COUNT(*) FROM {cabinets} JOIN {events} GROUP BY d.seq`,
 	`INSERT INTO orders (order_id, device_id, close_event_id, user_id, status, currency, total_minor, created_at)
 		SELECT {order}, d.seq, {event}, {user}, 'open', 'CNY', 3 * {price}, {at} FROM {cabinets} JOIN {events} ORDER BY k.seq, d.seq`,
 	`INSERT INTO order_lines (device_id, order_id, line, origin, product_id, quantity, unit_price_minor, amount_minor, evidence)
@@ -91,28 +102,46 @@ var fillEvents = []string{
 		FROM {cabinets} JOIN {events} JOIN {lines} ORDER BY d.seq, {product}, {version}`,
 }
 
-// fill writes the cabinets and their past, some cabinets a statement.
+// fill writes the cabinets and their past.
 func (p past) fill(ctx context.Context, db *database.DB, said func(format string, args ...any)) error {
-	statements, rowsOfEach := fillCabinets, products
-	if p.perEach > 0 {
-		statements, rowsOfEach = append(append([]string(nil), fillCabinets...), fillEvents...), max(products, p.perEach*perEvent)
+	err := p.each(portion{to: p.perEach}, products, func(some portion) error { return p.execute(ctx, db, some, fillCabinets) })
+	if err != nil {
+		return err
 	}
-	atOnce := max(1, rowsAtOnce/rowsOfEach)
-	told := time.Now()
-	for first := 1; first <= p.cabinets; first += atOnce {
-		last := min(first+atOnce-1, p.cabinets)
-		names := p.names(first, last)
-		for _, statement := range statements {
-			if _, err := db.SQL().ExecContext(ctx, names.Replace(statement)); err != nil {
-				return fmt.Errorf("fill the cabinets %d to %d: %w", first, last, err)
+	atOnce := (p.perEach + rounds - 1) / rounds
+	for from := 0; from < p.perEach; from += atOnce {
+		said("filling the past, %d of %d events of each cabinet are done", from, p.perEach)
+		round := portion{from: from, to: min(from+atOnce, p.perEach)}
+		err := p.each(round, atOnce*perEvent, func(some portion) error {
+			if err := p.execute(ctx, db, some, fillEvents); err != nil {
+				return err
 			}
-		}
-		if err := p.settlements(ctx, db, first, last); err != nil {
+			return p.settlements(ctx, db, some)
+		})
+		if err != nil {
 			return err
 		}
-		if time.Since(told) > 5*time.Second {
-			told = time.Now()
-			said("filled %d of %d cabinets", last, p.cabinets)
+	}
+	return nil
+}
+
+// each takes all cabinets, so many at once that a statement with so many rows of each is of a fair size.
+func (p past) each(of portion, rowsOfEach int, fill func(portion) error) error {
+	atOnce := max(1, rowsAtOnce/rowsOfEach)
+	for of.first = 1; of.first <= p.cabinets; of.first += atOnce {
+		of.last = min(of.first+atOnce-1, p.cabinets)
+		if err := fill(of); err != nil {
+			return fmt.Errorf("fill the cabinets %d to %d: %w", of.first, of.last, err)
+		}
+	}
+	return nil
+}
+
+func (p past) execute(ctx context.Context, db *database.DB, some portion, statements []string) error {
+	names := p.names(some)
+	for _, statement := range statements {
+		if _, err := db.SQL().ExecContext(ctx, names.Replace(statement)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -16,19 +16,19 @@ import (
 // settlementsAtOnce bounds one statement to half a megabyte.
 const settlementsAtOnce = 500
 
-// settlements writes what became of the events of the cabinets from first to last.
-func (p past) settlements(ctx context.Context, db *database.DB, first, last int) error {
+// settlements writes what became of the events of a portion.
+func (p past) settlements(ctx context.Context, db *database.DB, some portion) error {
 	var args []any
-	for device := first; device <= last; device++ {
-		for k := range p.perEach {
+	for device := some.first; device <= some.last; device++ {
+		for k := some.from; k < some.to; k++ {
 			row, err := p.settlement(device, k)
 			if err != nil {
 				return err
 			}
 			args = append(args, row...)
-			if len(args) == settlementsAtOnce*len(row) || device == last && k == p.perEach-1 {
+			if len(args) == settlementsAtOnce*len(row) || device == some.last && k == some.to-1 {
 				if err := insertSettlements(ctx, db, args, len(row)); err != nil {
-					return fmt.Errorf("fill the settlements of cabinet %d: %w", device, err)
+					return err
 				}
 				args = args[:0]
 			}

@@ -71,9 +71,10 @@ func scales(sold []cabinet.Item) []cabinet.Weight {
 func (d *duel) stayingTags(ctx context.Context) (byCabinet map[int64][]string, err error) {
 	byCabinet = map[int64][]string{}
 	var all []tag
-	for device := range d.events.cabinets {
+	for n := range d.events.active {
+		device := d.events.cabinet(n)
 		for product := range tagsStaying {
-			t := tag{sgtin96(product+1, device+1), int64(product + 1), device + 1}
+			t := tag{sgtin96(product+1, device), int64(product + 1), device}
 			byCabinet[t.deviceID] = append(byCabinet[t.deviceID], t.epc)
 			all = append(all, t)
 		}
