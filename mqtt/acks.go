@@ -18,36 +18,53 @@ const (
 // ackQueue keeps the unacknowledged messages of one connection, and puts their acknowledgements into order of arrival. It
 // ends with its connection: a packet id means nothing on the next one.
 type ackQueue struct {
-	window   int
+	messages int              // that may be open
+	bytes    int              // that they may take
 	send     func([]*Message) // in order of arrival
 	progress func()
 
-	mu       sync.Mutex
-	order    []*Message
-	ready    []*Message
-	open     int
-	held     int
-	sending  bool
-	overflow bool
-	wake     chan struct{}
+	mu        sync.Mutex
+	order     []*Message
+	ready     []*Message
+	open      int
+	openBytes int
+	held      int
+	sending   bool
+	wake      chan struct{}
+	room      chan struct{}
 }
 
-func newAckQueue(window int, send func([]*Message), progress func()) *ackQueue {
-	return &ackQueue{window: window, send: send, progress: progress, wake: make(chan struct{}, 1)}
+func newAckQueue(messages, bytes int, send func([]*Message), progress func()) *ackQueue {
+	return &ackQueue{
+		messages: messages, bytes: bytes, send: send, progress: progress, wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
+	}
 }
 
-// admit takes a message in; false means that the window is full and the message must be left alone.
-func (q *ackQueue) admit(m *Message) bool {
+// admit takes a message in. Whoever reads waits for room before.
+func (q *ackQueue) admit(m *Message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.open >= q.window {
-		q.overflow = true
-		return false
-	}
 	q.open++
+	q.openBytes += len(m.Payload)
 	q.held++
 	q.order = append(q.order, m)
-	return true
+}
+
+// awaitRoom is for one reader.
+func (q *ackQueue) awaitRoom(shut <-chan struct{}) {
+	for q.full() {
+		select {
+		case <-q.room:
+		case <-shut:
+			return
+		}
+	}
+}
+
+func (q *ackQueue) full() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.open >= q.messages || q.openBytes >= q.bytes
 }
 
 func (q *ackQueue) ack(m *Message) {
@@ -63,8 +80,10 @@ func (q *ackQueue) ack(m *Message) {
 	}
 	m.state = acknowledged
 	q.open--
+	q.openBytes -= len(m.Payload)
 	q.advance()
 	q.mu.Unlock()
+	signal(q.room)
 	signal(q.wake)
 }
 
@@ -126,14 +145,6 @@ func (q *ackQueue) idle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.held == 0 && len(q.ready) == 0 && !q.sending
-}
-
-// leaked says that messages were left alone and everything else is acknowledged: only a new connection gives the broker
-// its window back.
-func (q *ackQueue) leaked() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.overflow && q.open == 0 && len(q.ready) == 0 && !q.sending
 }
 
 func (q *ackQueue) unacknowledged() int {

@@ -52,8 +52,7 @@ type counters struct {
 type Stats struct {
 	// Connects counts connections that were made.
 	Connects uint64
-	// Received counts messages that arrived; Dropped those that no handler will see: of QoS 0 without room, or beyond
-	// the window.
+	// Received counts messages that arrived; Dropped those of QoS 0 that no handler had room for.
 	Received, Dropped uint64
 	// Sent counts messages of Send that the broker has acknowledged, GivenUp those that were not in time.
 	Sent, GivenUp uint64
@@ -177,7 +176,8 @@ func (c *Client) Stats() Stats {
 
 // Drain ends the client in order: no more intake, then it waits until every message that a handler has taken is
 // acknowledged or deferred and every message of Send has its outcome, then it disconnects and Run returns. A caller that
-// answers a message calls Send before Ack, so that Drain sees the answer. When ctx ends first, the client disconnects all
+// answers a message calls Send before Ack, so that Drain sees the answer; where another client sends it, that one's Drain
+// comes second. When ctx ends first, the client disconnects all
 // the same and the error says what was open.
 func (c *Client) Drain(ctx context.Context) error {
 	c.mu.Lock()

@@ -213,25 +213,40 @@ func TestRefusedMessagesAreOfferedAgainInOrder(t *testing.T) {
 	})
 }
 
-func TestFullWindowIsFreedByANewConnection(t *testing.T) {
+// Mosquitto sends all that has queued up once the first acknowledgement comes, whatever its own window.
+func TestClientHoldsNoMoreThanItsWindow(t *testing.T) {
 	t.Parallel()
-	eachBroker(t, func(t *testing.T, r *rig) {
-		got := make(inbox, 100)
-		cfg := r.worker("w", got.take)
-		cfg.Window = 3
-		client := run(t, cfg)
-		c := r.cabinet(t, "1001")
-		for range 10 {
-			c.publish(r.topic("1001", "door-closed"), "x")
-		}
-		eventually(t, "seven do not fit", func() bool { return client.Stats().Dropped == 7 })
-		for range 3 {
-			await(t, got).Ack()
-		}
-		eventually(t, "the client connects again", func() bool { return client.Stats().Connects == 2 && client.Connected() })
-		c.publish(r.topic("1001", "door-closed"), "again")
-		await(t, got).Ack()
-	})
+	windows := map[string]func(*mqtt.Config){
+		"by number": func(c *mqtt.Config) { c.Window = 10 },
+		"by bytes":  func(c *mqtt.Config) { c.WindowBytes = 10 * 1000 },
+	}
+	for name, limit := range windows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachBroker(t, func(t *testing.T, r *rig) {
+				const messages, under = 200, 8 // on their way from the network to the handler
+				got := make(inbox, messages)
+				cfg := r.worker("w", got.take)
+				limit(&cfg)
+				client := run(t, cfg)
+				c := r.cabinet(t, "1001")
+				for i := range messages {
+					go c.Publish(r.topic("1001", "door-closed"), 1, false, fmt.Sprintf("%01000d", i))
+				}
+				eventually(t, "the window is full", func() bool { return client.Stats().Unacknowledged >= 10 })
+				for range messages {
+					m := await(t, got)
+					if held := client.Stats().Unacknowledged; held > 10+under {
+						t.Fatalf("%d messages are held", held)
+					}
+					m.Ack()
+				}
+				if s := client.Stats(); s.Dropped != 0 || s.Connects != 1 || s.Received != messages {
+					t.Errorf("stats %+v", s)
+				}
+			})
+		})
+	}
 }
 
 func TestMessagesGoToTheSubscriptionThatMatches(t *testing.T) {

@@ -25,9 +25,11 @@ type Config struct {
 
 	// Subscriptions are made again with every connection. A message goes to the first one whose filter matches.
 	Subscriptions []Subscription
-	// Window is the most messages of QoS 1 that the client holds unacknowledged (default 4096). It should not be below
-	// the broker's own window: what comes beyond it stays unacknowledged until the next connection.
-	Window int
+	// Window and WindowBytes bound the messages of QoS 1 that the client holds unacknowledged (default 4096 and 64 MiB),
+	// whatever the broker's own window: beyond, the client does not read its connection. Then it hears no PUBACK and no
+	// answer to its pings either. So what publishes with QoS 1 has a client of its own, and a connection that isn't read for
+	// KeepAlive and Timeout is made anew, which leaves what it held to the cabinets' outboxes.
+	Window, WindowBytes int
 	// MaxPayload is the most bytes of a payload that a Message keeps (default 64 KiB).
 	MaxPayload int
 
@@ -78,6 +80,7 @@ func orDefault[T int | time.Duration](v, otherwise T) T {
 
 func (c Config) withDefaults() Config {
 	c.Window = orDefault(c.Window, 4096)
+	c.WindowBytes = orDefault(c.WindowBytes, 64<<20)
 	c.MaxPayload = orDefault(c.MaxPayload, 64<<10)
 	c.KeepAlive = orDefault(c.KeepAlive, 30*time.Second)
 	c.Timeout = orDefault(c.Timeout, 10*time.Second)

@@ -8,9 +8,11 @@
 //
 // A Client acknowledges a message only when its holder says so, in order of arrival, stepping past deferred ones. Sessions
 // are clean: what a worker leaves unacknowledged is gone with its connection, and comes again from the cabinet's outbox
-// (R2). A handler without room refuses a message; the client keeps it, within Window, and offers it again. The broker's own
-// window is thus the back-pressure: 20 messages on Mosquitto, BrokerConfig.Window on the embedded broker, which beyond that
-// does not read the connection that sends.
+// (R2). A handler without room refuses a message; the client keeps it, within Config.Window, and offers it again. A full window
+// is not read, which is the back-pressure where the broker's own window is wider: BrokerConfig.Window on the embedded broker,
+// beyond which that does not read the connection that sends. Mosquitto 2.0.11 keeps to its max_inflight_messages only until the
+// first acknowledgement: then it sends whatever has queued up. Measured with 6,000 messages, 4,000 acknowledgements a second and
+// a max_inflight_messages of 1000: 5,080 unacknowledged.
 //
 // # What the embedded broker loses
 //

@@ -3,7 +3,6 @@ package mqtt
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -22,8 +21,6 @@ const handOver = 5 * time.Second
 
 // readAhead is how many bytes one read from the broker takes, some dozens of events.
 const readAhead = 32 << 10
-
-var errWindow = errors.New("more messages arrived than the window holds: lower the broker's window or raise Config.Window")
 
 // route is a subscription and the messages that its handler had no room for.
 type route struct {
@@ -60,12 +57,13 @@ func openLink(ctx context.Context, c *Client, subscriptions []Subscription) (*li
 	}
 	timed := newTimedConn(conn, readAhead, c.cfg.Timeout)
 	l := &link{
-		client: c, conn: newGatheredConn(timed), routes: newRoutes(subscriptions),
+		client: c, routes: newRoutes(subscriptions),
 		retry: make(chan struct{}, 1), lost: make(chan error, 1), ended: make(chan struct{}),
 		out: make(chan publication),
 	}
 	timed.failed = l.fail // paho keeps a connection that was closed on this side
-	l.acks = newAckQueue(c.cfg.Window, l.acknowledge, l.acked)
+	l.acks = newAckQueue(c.cfg.Window, c.cfg.WindowBytes, l.acknowledge, l.acked)
+	l.conn = newGatheredConn(timed, l.acks.awaitRoom)
 	l.wire = paho.NewClient(l.options())
 	if err := await(ctx, l.wire.Connect(), c.cfg.Timeout); err != nil {
 		_ = l.conn.Close()
@@ -169,10 +167,11 @@ func (l *link) receive(_ paho.Client, in paho.Message) {
 		if !r.Handle(m) {
 			l.client.count.dropped.Add(1)
 		}
-	case !l.acks.admit(m):
-		l.client.count.dropped.Add(1)
-	case len(r.parked) > 0 || !r.Handle(m):
-		r.parked = append(r.parked, m)
+	default:
+		l.acks.admit(m)
+		if len(r.parked) > 0 || !r.Handle(m) {
+			r.parked = append(r.parked, m)
+		}
 	}
 }
 
@@ -244,9 +243,6 @@ func (l *link) acknowledge(batch []*Message) {
 func (l *link) acked() {
 	signal(l.retry)
 	signal(l.client.progress)
-	if l.acks.leaked() {
-		l.fail(errWindow)
-	}
 }
 
 // stopIntake refuses what still arrives, forgets what nobody has taken, and unsubscribes.

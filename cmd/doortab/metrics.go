@@ -32,7 +32,7 @@ var clientMetrics = []mqttMetric[mqtt.Stats]{
 }
 
 var brokerMetrics = []mqttMetric[mqtt.BrokerStats]{
-	{"clients", "Connections that are open, the two of this process included.", prometheus.GaugeValue,
+	{"clients", "Connections that are open, the three of this process included.", prometheus.GaugeValue,
 		func(s mqtt.BrokerStats) float64 { return float64(s.Clients) }},
 	{"refused_connects_total", "Wrong secrets, client ids, wills and protocol versions.", prometheus.CounterValue,
 		func(s mqtt.BrokerStats) float64 { return float64(s.RefusedConnects) }},
@@ -60,6 +60,7 @@ var brokerMetrics = []mqttMetric[mqtt.BrokerStats]{
 func (n *node) measureMQTT() {
 	n.registry.MustRegister(
 		newStatsCollector("doortab_mqtt_client_", prometheus.Labels{"client": "events"}, clientMetrics, n.events.Stats),
+		newStatsCollector("doortab_mqtt_client_", prometheus.Labels{"client": "receipts"}, clientMetrics, n.receipts.Stats),
 		newStatsCollector("doortab_mqtt_client_", prometheus.Labels{"client": "statuses"}, clientMetrics, n.statuses.Stats))
 	if n.broker != nil {
 		n.registry.MustRegister(newStatsCollector("doortab_mqtt_broker_", nil, brokerMetrics, n.broker.Stats))

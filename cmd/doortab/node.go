@@ -70,6 +70,7 @@ type node struct {
 	intake     *intake.Intake
 	broker     *mqtt.Broker // nil with an external one
 	events     *mqtt.Client
+	receipts   *mqtt.Client
 	statuses   *mqtt.Client
 	client     mqtt.Config // what all clients have in common
 	board      *fleet.StatusBoard
@@ -195,6 +196,7 @@ func (n *node) start() {
 	}
 	n.otherJobs.start(n.orFail(func(ctx context.Context) error { return n.rest.Serve(ctx, n.listener) }))
 	n.otherJobs.start(n.orFail(n.statuses.Run))
+	n.otherJobs.start(n.orFail(n.receipts.Run))
 	n.intakeJobs.start(n.intake.Run)
 	n.otherJobs.start(n.orFail(n.events.Run))
 }
@@ -223,7 +225,7 @@ func (n *node) ready(ctx context.Context) error {
 		return fmt.Errorf("events have been waiting for the database for %s: it answers but takes no writes "+
 			"(check its disk, read_only and locks)", stuck.Round(time.Second))
 	}
-	if !n.events.Connected() {
+	if !n.events.Connected() || !n.receipts.Connected() {
 		return errors.New("broker is not connected (check DOORTAB_MQTT_URL and the broker)")
 	}
 	return nil
@@ -248,7 +250,7 @@ func (n *node) stop(ctx context.Context) error {
 func (n *node) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
 	defer cancel()
-	if err := n.events.Drain(ctx); err != nil {
+	if err := errors.Join(n.events.Drain(ctx), n.receipts.Drain(ctx)); err != nil {
 		n.log.Warn("Stopped with messages in hand; their cabinets will send them again.", "error", err)
 	}
 }

@@ -46,8 +46,9 @@ func (c nodeConfig) checkBroker() error {
 // cabinet whose event is too large is owed an answer, which only the whole of it can name.
 const maxPacket = 4 << 20
 
-// openMQTT makes the two clients: one for events, one for all else that cabinets say and for unlocks, so that the
-// retained states of a whole fleet never stand before a receipt.
+// openMQTT makes the three clients: one for events, one for their receipts, since the first isn't read while it holds all that
+// it may, and one for all else that cabinets say and for unlocks, so that the retained states of a whole fleet never stand
+// before any of these.
 func (n *node) openMQTT() (err error) {
 	base := mqtt.Config{
 		URL: n.config.MQTTURL, Username: n.config.MQTTUsername, Password: n.config.MQTTPassword,
@@ -65,9 +66,10 @@ func (n *node) openMQTT() (err error) {
 	}
 	n.client = base
 	share := cmp.Or(n.config.MQTTShare, group)
-	events, statuses := base, base
+	events, receipts, statuses := base, base, base
 	events.ClientID = "doortab-" + n.instance()
 	events.Subscriptions = []mqtt.Subscription{{Filter: cabinet.DoorClosedFilter, QoS: 1, Share: share, Handle: n.takeEvent}}
+	receipts.ClientID = events.ClientID + "-receipts"
 	statuses.ClientID = events.ClientID + "-status"
 	statuses.Subscriptions = []mqtt.Subscription{
 		{Filter: cabinet.DoorFilter, QoS: 1, Share: share, Handle: n.takeDoor},
@@ -75,6 +77,9 @@ func (n *node) openMQTT() (err error) {
 		{Filter: cabinet.StatusFilter, QoS: 0, Handle: n.takeStatus}, // shared ones get no retained messages
 	}
 	if n.events, err = mqtt.New(events); err != nil {
+		return err
+	}
+	if n.receipts, err = mqtt.New(receipts); err != nil {
 		return err
 	}
 	n.statuses, err = mqtt.New(statuses)
@@ -138,7 +143,7 @@ func (n *node) sendUnlock(ctx context.Context, topic string, payload []byte) err
 }
 
 func (n *node) sendReceipt(topic string, payload []byte) {
-	err := n.events.Send(topic, payload, func(err error) {
+	err := n.receipts.Send(topic, payload, func(err error) {
 		if err != nil {
 			n.log.Warn("Receipt was not delivered; the cabinet asks again.", "topic", topic, "error", err)
 		}
