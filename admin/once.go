@@ -49,7 +49,7 @@ type onceOutput struct {
 
 // changeRoute registers a POST that takes effect once for each Idempotency-Key, which a token has for itself on each
 // path. The key is kept in the same transaction as the effect. Repeats get the first answer again; 2xx, 404 and 409 are
-// kept for 72 hours.
+// kept for 72 hours at least; archive.Janitor removes them.
 func changeRoute[I, R any](s *Server, least Role, op huma.Operation, work func(change, *I) (*R, error)) {
 	op.Middlewares = append(op.Middlewares, s.needKey)
 	one, most := 1, 255
@@ -79,7 +79,6 @@ func changeRoute[I, R any](s *Server, least Role, op huma.Operation, work func(c
 		if o.after != nil && !o.answer.replayed {
 			o.after(context.WithoutCancel(ctx))
 		}
-		s.keys.purge(ctx)
 		return o.answer.output()
 	})
 }

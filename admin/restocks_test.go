@@ -223,17 +223,3 @@ func TestARepeatWhileTheFirstIsRunningIsTold(t *testing.T) {
 		t.Errorf("stock %v", stock)
 	}
 }
-
-func TestOldKeysAreRemoved(t *testing.T) {
-	t.Parallel()
-	h := newShop(t)
-	body := `{"lines":[{"productId":7,"quantity":5}]}`
-	h.expect(http.StatusCreated, h.restock("old", body))
-	h.exec("UPDATE idempotency_keys SET created_at = ?", database.Now().Add(-keepKeys-time.Minute))
-	h.server.keys.last.Store(0)
-	h.expect(http.StatusCreated, h.restock("new", body))
-	var left int
-	if err := h.db.Read(t.Context()).Raw("SELECT COUNT(*) FROM idempotency_keys").Scan(&left).Error; err != nil || left != 1 {
-		t.Errorf("%d keys left, %v", left, err)
-	}
-}

@@ -54,7 +54,6 @@ type Server struct {
 	products   *inventory.Catalogue
 	cabinets   *fleet.Registry
 	tokens     *tokenCache
-	keys       *purger
 	unlock     func(ctx context.Context, topic string, payload []byte) error
 	ready      func(context.Context) error
 	log        *slog.Logger
@@ -82,7 +81,7 @@ func New(c Config) *Server {
 	s := &Server{
 		db: c.DB, settlement: c.Settlement, unlock: c.Unlock, ready: c.Ready, log: c.Logger,
 		products: inventory.NewCatalogue(c.DB), cabinets: fleet.NewRegistry(c.DB),
-		tokens: newTokenCache(c.DB), keys: &purger{db: c.DB, log: c.Logger},
+		tokens:  newTokenCache(c.DB),
 		metrics: newMetrics(c.Metrics), echo: echo.New(),
 	}
 	s.echo.HTTPErrorHandler = s.fail

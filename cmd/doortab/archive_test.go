@@ -98,3 +98,13 @@ func TestProgressLine(t *testing.T) {
 		}
 	}
 }
+
+func TestServeRemovesWhatIsPastItsTime(t *testing.T) {
+	t.Parallel()
+	in := newInstallation(t, 0)
+	s := in.serve()
+	status, text, err := in.client.request("GET", s.http+"/metrics", "")
+	if err != nil || status != 200 || !strings.Contains(string(text), `doortab_removed_total{table="door_sessions"} 0`) {
+		t.Errorf("metrics: status %d, %v", status, err)
+	}
+}

@@ -156,6 +156,11 @@ func TestUsage(t *testing.T) {
 		{"missing argument", []string{"dead-letters", "retry"}, 2, []string{"id"}},
 		{"no number", []string{"dead-letters", "retry", "x", "--database-dsn=root@tcp(127.0.0.1:1)/x"}, 1, []string{"dead-letters list"}},
 		{"no letters", []string{"dead-letters", "list", "--limit=0"}, 2, []string{"--limit"}},
+		{"sessions kept too short", []string{"serve", "--keep-door-sessions=90s"}, 1, []string{"--keep-door-sessions", "24h"}},
+		{"letters kept too short", []string{"serve", "--keep-dead-letters=30m"}, 1, []string{"--keep-dead-letters", "for ever"}},
+		{"keys kept too short", []string{"serve", "--keep-idempotency-keys=24h"}, 2, []string{"--keep-idempotency-keys", "72h"}},
+		{"archive without a date", []string{"archive"}, 2, []string{"--before"}},
+		{"archive of the future", []string{"archive", "--before=9999-01-01"}, 1, []string{"still to come"}},
 		{"no database", []string{"audit"}, 1, []string{"--database-dsn", "DOORTAB_DATABASE_DSN"}},
 		{"unreachable database", []string{"audit", "--database-dsn=root@tcp(127.0.0.1:1)/x"}, 1, []string{"check DOORTAB_DATABASE_DSN"}},
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"doortab/admin"
+	"doortab/archive"
 	"doortab/certificate"
 	"doortab/database"
 	"doortab/door"
@@ -54,7 +55,8 @@ type nodeConfig struct {
 	Currency     string `default:"CNY" help:"ISO 4217 code of every price."`
 	Workers      int    `default:"4" min:"1" max:"1000" help:"Groups of events settled at one time."`
 	MaxGroup     int    `default:"200" min:"1" max:"10000" help:"Events in one group."`
-	Instance     string `placeholder:"NAME" help:"Names this process among others on one broker; default host name and HTTP port."`
+	retentionFlags
+	Instance string `placeholder:"NAME" help:"Names this process among others on one broker; default host name and HTTP port."`
 }
 
 // node is one serving process: REST, broker or client of one, intake, settlement.
@@ -90,6 +92,9 @@ func startNode(ctx context.Context, config nodeConfig, log *slog.Logger) (*node,
 		return nil, fmt.Errorf("currency %q: give an ISO 4217 code such as CNY or EUR", config.Currency)
 	}
 	if err := config.checkBroker(); err != nil {
+		return nil, err
+	}
+	if err := config.checkRetention(); err != nil {
 		return nil, err
 	}
 	n := &node{config: config, log: log, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
@@ -188,6 +193,7 @@ func (n *node) start() {
 	n.otherJobs.start(n.doors.Run)
 	n.otherJobs.start(func(ctx context.Context) { door.KeepSwept(ctx, n.db, n.log) })
 	n.otherJobs.start(n.secrets.Run)
+	n.otherJobs.start(archive.NewJanitor(n.db, n.config.retention(), n.log, n.registry).Run)
 	if n.config.MQTTHook != "" {
 		n.otherJobs.start(n.runEvictor)
 	}
