@@ -24,7 +24,7 @@ import (
 // outcomeTables are all that a settlement may write to.
 var outcomeTables = []string{
 	"settlements", "stock_movements", "discrepancies", "orders", "order_lines", "reviews", "settlement_conflicts", "dead_letters",
-	"cabinet_sequences", "device_stock",
+	"cabinet_sequences", "device_stock", "epcs",
 }
 
 // For each statement of the transaction a trigger makes it fail for cabinet 1001 alone.

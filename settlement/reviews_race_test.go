@@ -153,6 +153,7 @@ func TestAFailedStatementTakesTheDecisionBack(t *testing.T) {
 		"line":           {"order_lines", "INSERT", "sure lines and proposed ones"},
 		"review":         {"reviews", "UPDATE", "sure lines and proposed ones"},
 		"audit log":      {"audit_log", "INSERT", "sure lines and proposed ones"},
+		"tag":            {"epcs", "UPDATE", "a tag gone, its lane unchanged"},
 		"new order":      {"orders", "INSERT", "no sure line"},
 		"order's number": {"settlements", "UPDATE", "no sure line"},
 	} {

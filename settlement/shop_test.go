@@ -129,9 +129,13 @@ func (s *shop) tryStocktake(deviceID int64, asOfSeq *int64, counted ...int64) (m
 
 func (s *shop) writeOff(deviceID, productID, units int64) {
 	s.t.Helper()
+	s.writeOffLine(deviceID, inventory.WriteoffLine{ProductID: productID, Quantity: units})
+}
+
+func (s *shop) writeOffLine(deviceID int64, line inventory.WriteoffLine) {
+	s.t.Helper()
 	request := inventory.WriteoffRequest{
-		DeviceID: deviceID, WriteoffID: uuid.NewString(), Reason: "expired", Actor: "ann",
-		Lines: []inventory.WriteoffLine{{ProductID: productID, Quantity: units}},
+		DeviceID: deviceID, WriteoffID: uuid.NewString(), Reason: "expired", Actor: "ann", Lines: []inventory.WriteoffLine{line},
 	}
 	err := s.db.InTxCounted(context.Background(), func(tx *gorm.DB, attempt int) error {
 		_, err := inventory.AddWriteoff(tx, attempt, request, database.Now())
