@@ -74,7 +74,7 @@ SELECT m.archived, m.device_id, m.product_id, m.version, m.kind, m.ref, m.quanti
   LEFT JOIN restocks r ON r.device_id = m.device_id AND r.restock_id = m.ref
   LEFT JOIN writeoffs w ON w.device_id = m.device_id AND w.writeoff_id = m.ref
   LEFT JOIN stocktakes t ON t.device_id = m.device_id AND t.stocktake_id = m.ref
-  LEFT JOIN orders o ON m.kind = 'refund' AND o.order_id = CONVERT(m.ref, UNSIGNED) AND CONVERT(o.order_id, CHAR) = m.ref
+  LEFT JOIN orders o ON o.order_id = CONVERT(IF(m.kind = 'refund', m.ref, NULL), UNSIGNED) AND CONVERT(o.order_id, CHAR) = m.ref
                     AND o.device_id = m.device_id
   LEFT JOIN orders_archive oa ON m.kind = 'refund' AND oa.order_id = CONVERT(m.ref, UNSIGNED) AND CONVERT(oa.order_id, CHAR) = m.ref
                              AND oa.device_id = m.device_id
