@@ -104,15 +104,19 @@ var fillEvents = []string{
 
 // fill writes the cabinets and their past.
 func (p past) fill(ctx context.Context, db *database.DB, said func(format string, args ...any)) error {
-	err := p.each(portion{to: p.perEach}, products, func(some portion) error { return p.execute(ctx, db, some, fillCabinets) })
+	tell := news(said)
+	err := p.each(portion{to: p.perEach}, products, func(some portion) error {
+		tell("filled %d of %d cabinets", some.first-1, p.cabinets)
+		return p.execute(ctx, db, some, fillCabinets)
+	})
 	if err != nil {
 		return err
 	}
 	atOnce := (p.perEach + rounds - 1) / rounds
 	for from := 0; from < p.perEach; from += atOnce {
-		said("filling the past, %d of %d events of each cabinet are done", from, p.perEach)
 		round := portion{from: from, to: min(from+atOnce, p.perEach)}
 		err := p.each(round, atOnce*perEvent, func(some portion) error {
+			tell("filled %d of %d past events", from*p.cabinets+(some.first-1)*(some.to-from), p.events())
 			if err := p.execute(ctx, db, some, fillEvents); err != nil {
 				return err
 			}
@@ -123,6 +127,18 @@ func (p past) fill(ctx context.Context, db *database.DB, said func(format string
 		}
 	}
 	return nil
+}
+
+// news passes on what is said, but not more often than a reader wants to hear it.
+func news(said func(format string, args ...any)) func(format string, args ...any) {
+	const interval = 5 * time.Second
+	last := time.Now()
+	return func(format string, args ...any) {
+		if time.Since(last) >= interval {
+			last = time.Now()
+			said(format, args...)
+		}
+	}
 }
 
 // each takes all cabinets, so many at once that a statement with so many rows of each is of a fair size.

@@ -21,6 +21,9 @@ type result struct {
 	figure Figure
 }
 
+// Empty tells that no part ran to its end.
+func (r Report) Empty() bool { return len(r.results) == 0 }
+
 // WriteJSON writes one object with a member for each part that ran, named after it.
 func (r Report) WriteJSON(w io.Writer) error {
 	var text bytes.Buffer

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"doortab/bench"
 )
@@ -13,16 +14,19 @@ type benchCommand struct {
 	Seconds float64  `default:"0" min:"0" max:"3600" help:"How long each design works in each part; 0 leaves it to the part."`
 }
 
-// Run is called by the command line.
+// Run is called by the command line. Interrupted, it prints what it has.
 func (b *benchCommand) Run(ctx context.Context, c *console) error {
 	report, err := bench.Run(ctx, bench.Options{Parts: b.Parts, Quick: b.Quick, Seconds: b.Seconds, Progress: c.log})
-	if err != nil {
+	if err != nil && ctx.Err() != nil {
+		err = errors.New("stopped before all parts had run")
+	}
+	if err != nil && report.Empty() {
 		return err
 	}
 	if b.JSON {
-		return report.WriteJSON(c.out)
+		return errors.Join(err, report.WriteJSON(c.out))
 	}
-	return report.WriteTable(c.out)
+	return errors.Join(err, report.WriteTable(c.out))
 }
 
 // Help lists the parts below the flags.
