@@ -76,7 +76,7 @@ SELECT m.archived, m.device_id, m.product_id, m.version, m.kind, m.ref, m.quanti
   LEFT JOIN stocktakes t ON t.device_id = m.device_id AND t.stocktake_id = m.ref
   LEFT JOIN orders o ON o.order_id = CONVERT(IF(m.kind = 'refund', m.ref, NULL), UNSIGNED) AND CONVERT(o.order_id, CHAR) = m.ref
                     AND o.device_id = m.device_id
-  LEFT JOIN orders_archive oa ON m.kind = 'refund' AND oa.order_id = CONVERT(m.ref, UNSIGNED) AND CONVERT(oa.order_id, CHAR) = m.ref
+  LEFT JOIN orders_archive oa ON oa.order_id = CONVERT(IF(m.kind = 'refund', m.ref, NULL), UNSIGNED) AND CONVERT(oa.order_id, CHAR) = m.ref
                              AND oa.device_id = m.device_id
  ORDER BY m.device_id, m.product_id, m.version, m.archived`
 
