@@ -195,6 +195,14 @@ func (m *merge) write(tx *gorm.DB) (Merged, error) {
 	return done, nil
 }
 
+var (
+	productKey    = []database.Column{database.Int("product_id")}
+	productValues = []database.Column{
+		database.Text("sku"), database.Text("gtin"), database.Text("gtin14"), database.Text("name"), database.Int("price_minor"),
+		database.Int("unit_weight_g"), database.Int("weight_tolerance_g"), database.Time("updated_at"),
+	}
+)
+
 // update first gives keys of nobody's to the products whose keys change, since two may swap theirs.
 func (m *merge) update(tx *gorm.DB, changed []*merging) error {
 	nobodys := uuid.NewString()
@@ -209,7 +217,7 @@ func (m *merge) update(tx *gorm.DB, changed []*merging) error {
 		})
 	}
 	for some := range slices.Chunk(released, rowsAtOnce) {
-		if _, err := database.UpdateEach(tx, "products", []string{"product_id"}, []string{"sku"}, some); err != nil {
+		if _, err := database.UpdateEach(tx, "products", productKey, []database.Column{database.Text("sku")}, some); err != nil {
 			return err
 		}
 		ids := make([]any, len(some))
@@ -220,9 +228,8 @@ func (m *merge) update(tx *gorm.DB, changed []*merging) error {
 			return fmt.Errorf("release gtins: %w", err)
 		}
 	}
-	set := []string{"sku", "gtin", "gtin14", "name", "price_minor", "unit_weight_g", "weight_tolerance_g", "updated_at"}
 	for some := range slices.Chunk(rows, rowsAtOnce) {
-		if _, err := database.UpdateEach(tx, "products", []string{"product_id"}, set, some); err != nil {
+		if _, err := database.UpdateEach(tx, "products", productKey, productValues, some); err != nil {
 			return takenMeanwhile(err)
 		}
 	}

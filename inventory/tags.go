@@ -130,6 +130,15 @@ func (t *Tags) Move(tag Tag) {
 // SetOrder names the order that a tag was sold in; it must have been moved.
 func (t *Tags) SetOrder(epc string, orderID int64) { t.tags[epc].OrderID = &orderID }
 
+var (
+	tagColumns = []string{"epc", "version", "product_id", "state", "device_id", "close_event_id", "order_id", "updated_at"}
+	tagKey     = []database.Column{database.Text("epc"), database.Int("version")}
+	tagValues  = []database.Column{
+		database.Int("version"), database.Int("product_id"), database.Code("state"), database.Int("device_id"),
+		database.Code("close_event_id"), database.Int("order_id"), database.Time("updated_at"),
+	}
+)
+
 // Write writes the places that changed. It returns [database.ErrConflict] where another
 // writer was first.
 func (t *Tags) Write(tx *gorm.DB, now time.Time) error {
@@ -143,9 +152,8 @@ func (t *Tags) Write(tx *gorm.DB, now time.Time) error {
 			known = append(known, append([]any{epc, row.before, row.Version}, values...))
 		}
 	}
-	columns := []string{"version", "product_id", "state", "device_id", "close_event_id", "order_id", "updated_at"}
 	for some := range slices.Chunk(known, rowsAtOnce) {
-		changed, err := database.UpdateEach(tx, "epcs", []string{"epc", "version"}, columns, some)
+		changed, err := database.UpdateEach(tx, "epcs", tagKey, tagValues, some)
 		if err != nil {
 			return err
 		}
@@ -153,7 +161,7 @@ func (t *Tags) Write(tx *gorm.DB, now time.Time) error {
 			return fmt.Errorf("update epcs: %d of %d rows: %w", changed, len(some), database.ErrConflict)
 		}
 	}
-	err := database.Insert(tx, "epcs", append([]string{"epc"}, columns...), fresh, "")
+	err := database.Insert(tx, "epcs", tagColumns, fresh, "")
 	if database.IsDuplicate(err) {
 		return fmt.Errorf("insert into epcs: %w", database.ErrConflict)
 	}

@@ -10,7 +10,12 @@ import (
 )
 
 var (
-	stockColumns    = []string{"device_id", "product_id", "stock", "version", "counted_seq", "counted_epoch", "updated_at"}
+	stockColumns = []string{"device_id", "product_id", "stock", "version", "counted_seq", "counted_epoch", "updated_at"}
+	stockKey     = []database.Column{database.Int("device_id"), database.Int("product_id"), database.Int("version")}
+	stockValues  = []database.Column{
+		database.Int("stock"), database.Int("version"), database.Int("counted_seq"), database.Int("counted_epoch"),
+		database.Time("updated_at"),
+	}
 	movementColumns = []string{
 		"device_id", "product_id", "version", "kind", "quantity", "delta", "balance", "ref", "seq", "seq_epoch",
 		"created_at",
@@ -27,8 +32,7 @@ func updateRows(tx *gorm.DB, rows []*row, now time.Time) error {
 			r.DeviceID, r.ProductID, r.before, r.Stock, r.Version, r.CountedSeq, r.CountedEpoch, now,
 		}
 	}
-	changed, err := database.UpdateEach(tx, "device_stock", []string{"device_id", "product_id", "version"},
-		[]string{"stock", "version", "counted_seq", "counted_epoch", "updated_at"}, values)
+	changed, err := database.UpdateEach(tx, "device_stock", stockKey, stockValues, values)
 	if err != nil {
 		return err
 	}

@@ -209,8 +209,8 @@ func (b *books) writeStrays(tx *gorm.DB, now time.Time) error {
 			known = append(known, []any{device, s.before, marshal(orEmpty(s.list)), s.before + 1, now})
 		}
 	}
-	changed, err := database.UpdateEach(tx, "cabinet_strays", []string{"device_id", "version"},
-		[]string{"strays", "version", "updated_at"}, known)
+	changed, err := database.UpdateEach(tx, "cabinet_strays", []database.Column{database.Int("device_id"), database.Int("version")},
+		[]database.Column{database.Document("strays"), database.Int("version"), database.Time("updated_at")}, known)
 	if err != nil {
 		return err
 	}

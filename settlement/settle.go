@@ -151,7 +151,7 @@ func (s *Service) try(ctx context.Context, items []*item, locking inventory.Lock
 	err = s.db.InTxCounted(ctx, func(tx *gorm.DB, attempt int) error {
 		s.metrics.attempts.WithLabelValues(strconv.Itoa(attempt)).Inc()
 		err := s.guard(func() (err error) {
-			kept, err = s.keep(tx, items, max(locking, inventory.LockingFor(attempt)))
+			kept, err = s.keep(tx, items, max(locking, inventory.LockingFor(attempt)), s.looksFirst(attempt))
 			return err
 		})
 		if err == nil {
@@ -180,9 +180,23 @@ func (s *Service) guard(work func() error) (err error) {
 	return work()
 }
 
+// looksFirst tells whether to look for outcomes that are there already before the keys are inserted. Nearly always there is
+// none, and the insert says so for nothing; where it finds one, the next attempt looks, and so do the next groups: repeats
+// seldom come alone.
+func (s *Service) looksFirst(attempt int) bool {
+	if attempt > 1 {
+		s.lookFirst.Store(looksAfterRepeat)
+		return true
+	}
+	return s.lookFirst.Load() > 0 && s.lookFirst.Add(-1) >= 0
+}
+
+// looksAfterRepeat is how many groups look first after one that had to run again.
+const looksAfterRepeat = 50
+
 // keep decides and writes the whole group.
-func (s *Service) keep(tx *gorm.DB, items []*item, locking inventory.Locking) (*batch, error) {
-	known, err := readKnown(tx, items)
+func (s *Service) keep(tx *gorm.DB, items []*item, locking inventory.Locking, look bool) (*batch, error) {
+	known, err := readKnown(tx, items, look)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ package settlement
 import (
 	"errors"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -60,6 +61,7 @@ type Service struct {
 	rules      rules
 	log        *slog.Logger
 	metrics    *metrics
+	lookFirst  atomic.Int64 // groups that are yet to look for repeats before they insert
 }
 
 // New makes a Service.

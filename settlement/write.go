@@ -31,22 +31,26 @@ type conflictKey struct {
 	digest [32]byte
 }
 
-// readKnown reads plainly. A row that it finds answers; a row that it does not find decides
-// nothing (R6): only the insert of the key does.
-func readKnown(tx *gorm.DB, items []*item) (*known, error) {
+// readKnown reads plainly, outcomes only where look says so. A row that it finds answers; a row
+// that it does not find decides nothing (R6): only the insert of the key does.
+func readKnown(tx *gorm.DB, items []*item, look bool) (*known, error) {
 	k := &known{outcomes: map[key]outcome{}, conflicts: map[conflictKey]time.Time{}, sequences: map[int64]sequence{}}
 	keys, devices := eventKeys(items)
 	if len(keys) == 0 {
 		return k, nil
 	}
-	if err := k.readOutcomes(tx, keys); err != nil {
-		return nil, err
-	}
-	if err := k.readConflicts(tx, items); err != nil {
-		return nil, err
+	if look {
+		if err := k.readOutcomes(tx, keys); err != nil {
+			return nil, err
+		}
+		if err := k.readConflicts(tx, items); err != nil {
+			return nil, err
+		}
 	}
 	return k, k.readCabinets(tx, devices)
 }
+
+var eventKey = []database.Column{database.Int("device_id"), database.Code("close_event_id")}
 
 func eventKeys(items []*item) (keys [][]any, devices []int64) {
 	for _, it := range items {
@@ -60,8 +64,9 @@ func eventKeys(items []*item) (keys [][]any, devices []int64) {
 
 func (k *known) readOutcomes(tx *gorm.DB, keys [][]any) error {
 	var rows []outcome
-	err := tx.Raw(`SELECT device_id, close_event_id, digest, receipt FROM settlements
-		WHERE (device_id, close_event_id) IN ?`, keys).Scan(&rows).Error
+	table, parameter := database.Table(eventKey, keys)
+	err := tx.Raw("SELECT s.device_id, s.close_event_id, s.digest, s.receipt FROM "+table+` n
+		STRAIGHT_JOIN settlements s FORCE INDEX (PRIMARY) ON s.device_id = n.c0 AND s.close_event_id = n.c1`, parameter).Scan(&rows).Error
 	if err != nil {
 		return fmt.Errorf("read settlements: %w", err)
 	}
@@ -88,8 +93,9 @@ func (k *known) readConflicts(tx *gorm.DB, items []*item) error {
 		Digest       []byte
 		ReceivedAt   time.Time
 	}
-	err := tx.Raw(`SELECT device_id, close_event_id, digest, received_at FROM settlement_conflicts
-		WHERE (device_id, close_event_id) IN ?`, keys).Scan(&rows).Error
+	table, parameter := database.Table(eventKey, keys)
+	err := tx.Raw("SELECT s.device_id, s.close_event_id, s.digest, s.received_at FROM "+table+` n
+		STRAIGHT_JOIN settlement_conflicts s FORCE INDEX (PRIMARY) ON s.device_id = n.c0 AND s.close_event_id = n.c1`, parameter).Scan(&rows).Error
 	if err != nil {
 		return fmt.Errorf("read settlement_conflicts: %w", err)
 	}
