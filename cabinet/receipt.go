@@ -74,12 +74,15 @@ type Line struct {
 
 // MarshalJSON writes the receipt with every member, also where there is nothing to say: no order is null, no lines and
 // no reasons are empty lists.
-func (r Receipt) MarshalJSON() ([]byte, error) {
+func (r Receipt) MarshalJSON() ([]byte, error) { return r.JSON(), nil }
+
+// JSON is what MarshalJSON writes, without the detour by encoding/json, which reads it all again.
+func (r Receipt) JSON() []byte {
 	w := writer{buf: make([]byte, 0, 512)}
 	w.open('{')
 	w.member("closeEventId").text(r.CloseEventID)
 	w.member("deviceId").number(r.DeviceID)
-	w.member("outcome").text(string(r.Outcome))
+	w.member("outcome").code(string(r.Outcome))
 	w.member("duplicate").flag(r.Duplicate)
 	w.member("orderId").textOrNull(r.OrderID)
 	w.member("currency").text(r.Currency)
@@ -87,12 +90,12 @@ func (r Receipt) MarshalJSON() ([]byte, error) {
 	w.lines(r.Lines)
 	w.member("reasons").open('[')
 	for _, reason := range r.Reasons {
-		w.element().text(string(reason))
+		w.element().code(string(reason))
 	}
 	w.close(']')
 	w.member("settledAt").instantOrNull(r.SettledAt)
 	w.close('}')
-	return w.buf, nil
+	return w.buf
 }
 
 func (w *writer) lines(lines []Line) {

@@ -25,10 +25,16 @@ func (w *writer) element() *writer {
 	return w
 }
 
+// member begins one of a name that needs no quoting, as all of ours.
 func (w *writer) member(name string) *writer {
-	w.element().text(name)
+	w.element().code(name)
 	w.buf = append(w.buf, ':')
 	return w
+}
+
+// code is a text that needs no quoting.
+func (w *writer) code(s string) {
+	w.buf = append(append(append(w.buf, '"'), s...), '"')
 }
 
 // text replaces invalid UTF-8, the only thing that quoting could fail for.

@@ -9,8 +9,6 @@ package intake
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -200,11 +198,7 @@ func (i *Intake) tryGroup(ctx context.Context, group []Message) []Message {
 // waits for the last acknowledgement finds the last receipt on its way.
 func (i *Intake) finish(m Message, answer settlement.Answer) {
 	if answer.Receipt != nil {
-		payload, err := json.Marshal(answer.Receipt)
-		if err != nil {
-			panic(fmt.Sprintf("receipt of %s: %v", answer.Receipt.CloseEventID, err)) // a struct of plain fields
-		}
-		i.Send(cabinet.ReceiptsTopic(m.DeviceID), payload)
+		i.Send(cabinet.ReceiptsTopic(m.DeviceID), answer.Receipt.JSON())
 	}
 	m.Ack()
 }

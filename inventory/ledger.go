@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -151,16 +153,24 @@ func OpenLedger(tx *gorm.DB, keys []Key, locking Locking) (*Ledger, error) {
 // The index is forced because a plan that scans would wait for rows that nobody asked for.
 const readRows = `SELECT device_id, product_id, stock, version, counted_seq, counted_epoch
   FROM device_stock FORCE INDEX (PRIMARY)
-  WHERE (device_id, product_id) IN ? ORDER BY device_id, product_id`
+  WHERE (device_id, product_id) IN (%s) ORDER BY device_id, product_id`
 
 func (l *Ledger) read(tx *gorm.DB, keys []Key, locking Locking) error {
-	var found []*row
-	if err := tx.Raw(readRows+locking.suffix(), tuples(keys)).Scan(&found).Error; err != nil {
+	found, err := tx.Raw(fmt.Sprintf(readRows, tuples(keys)) + locking.suffix()).Rows()
+	if err != nil {
 		return fmt.Errorf("read book stock: %w", err)
 	}
-	for _, r := range found {
-		r.before, r.exists = r.Version, true
+	defer func() { _ = found.Close() }()
+	for found.Next() {
+		r := &row{exists: true}
+		if err := found.Scan(&r.DeviceID, &r.ProductID, &r.Stock, &r.Version, &r.CountedSeq, &r.CountedEpoch); err != nil {
+			return fmt.Errorf("read a row of book stock: %w", err)
+		}
+		r.before = r.Version
 		l.rows[Key{r.DeviceID, r.ProductID}] = r
+	}
+	if err := found.Err(); err != nil {
+		return fmt.Errorf("read book stock: %w", err)
 	}
 	return nil
 }
@@ -242,10 +252,14 @@ func (l *Ledger) changedRows() (fresh, known []*row) {
 	return fresh, known
 }
 
-func tuples(keys []Key) [][]any {
-	list := make([][]any, len(keys))
-	for i, key := range keys {
-		list[i] = []any{key.DeviceID, key.ProductID}
+// tuples lists keys as they stand behind IN.
+func tuples(keys []Key) string {
+	text := make([]byte, 0, 24*len(keys))
+	for _, key := range keys {
+		text = append(text, ",("...)
+		text = strconv.AppendInt(text, key.DeviceID, 10)
+		text = strconv.AppendInt(append(text, ','), key.ProductID, 10)
+		text = append(text, ')')
 	}
-	return list
+	return strings.TrimPrefix(string(text), ",")
 }

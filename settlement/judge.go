@@ -59,7 +59,7 @@ func (b *batch) settle(books *books, it *item, v *verdict) {
 	if v.outcome == cabinet.Review {
 		b.review(it, orderID, v, nil)
 	}
-	it.planned = marshal(receipt)
+	it.planned = receipt.JSON()
 	it.answer = Answer{Receipt: receipt}
 	b.settlements = append(b.settlements, []any{
 		it.key.deviceID, it.key.closeEventID, v.outcome, it.digest[:], orderID, seq, epoch, it.event.Kind,

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -81,14 +83,11 @@ func newBreaker(log *slog.Logger) *gobreaker.CircuitBreaker[[]redis.Cmder] {
 // Close ends the connections.
 func (r *Remembered) Close() error { return r.client.Close() }
 
-// entry is what Redis holds of one outcome. An entry with less could answer nothing.
-type entry struct {
-	Digest  []byte          `json:"digest"`
-	Receipt cabinet.Receipt `json:"receipt"`
-}
+// An entry holds the digest of an event and behind it the receipt of its first answer.
+func entry(digest [32]byte, receipt []byte) []byte { return slices.Concat(digest[:], receipt) }
 
 func (r *Remembered) key(k key) string {
-	return fmt.Sprintf("%s{%d:%s}", r.prefix, k.deviceID, k.closeEventID)
+	return r.prefix + "{" + strconv.FormatInt(k.deviceID, 10) + ":" + k.closeEventID + "}"
 }
 
 // Check asks Redis whether it answers; where it does not, the breaker says so in the log, and
@@ -156,18 +155,14 @@ func (it *item) recall(result redis.Cmder) bool {
 	if err != nil {
 		return false
 	}
-	var known entry
-	if json.Unmarshal(text, &known) != nil || !known.answers(it) {
+	kept, same := bytes.CutPrefix(text, it.digest[:])
+	receipt := new(cabinet.Receipt)
+	if !same || json.Unmarshal(kept, receipt) != nil || receipt.Outcome == "" || (key{receipt.DeviceID, receipt.CloseEventID}) != it.key {
 		return false
 	}
-	known.Receipt.Duplicate = true
-	it.answer, it.recalled = Answer{Receipt: &known.Receipt}, true
+	receipt.Duplicate = true
+	it.answer, it.recalled = Answer{Receipt: receipt}, true
 	return true
-}
-
-func (e *entry) answers(it *item) bool {
-	return bytes.Equal(e.Digest, it.digest[:]) && e.Receipt.Outcome != "" &&
-		key{e.Receipt.DeviceID, e.Receipt.CloseEventID} == it.key
 }
 
 // remember writes outcomes to Redis. It must run after COMMIT only.
@@ -175,21 +170,21 @@ func (s *Service) remember(ctx context.Context, items []*item) {
 	if s.remembered == nil {
 		return
 	}
-	keep := map[key]entry{}
+	keep := map[key][]byte{}
 	for _, it := range items {
 		if it.event == nil || it.letter != nil || it.answer.Err != nil || it.answer.Receipt.Outcome == cabinet.Conflict {
 			continue
 		}
 		receipt := *it.answer.Receipt
 		receipt.Duplicate = false
-		keep[it.key] = entry{it.digest[:], receipt}
+		keep[it.key] = entry(it.digest, receipt.JSON())
 	}
 	if len(keep) == 0 {
 		return
 	}
 	s.remembered.pipeline(context.WithoutCancel(ctx), func(p redis.Pipeliner) {
 		for k, e := range keep {
-			p.Set(ctx, s.remembered.key(k), marshal(e), rememberFor)
+			p.Set(ctx, s.remembered.key(k), e, rememberFor)
 		}
 	})
 }
