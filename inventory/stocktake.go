@@ -110,7 +110,7 @@ func readPlace(tx *gorm.DB, request StocktakeRequest) (place, error) {
 type moved struct{ quantity, delta int64 }
 
 const readMoved = `SELECT product_id, SUM(quantity) AS quantity, SUM(delta) AS delta FROM (
-	SELECT product_id, quantity, delta FROM stock_movements FORCE INDEX (stock_movements_seq)
+	SELECT product_id, quantity, delta FROM stock_movements FORCE INDEX (PRIMARY)
 	WHERE device_id = ? AND seq_epoch = ? AND seq > ? AND product_id IN ?
 	UNION ALL
 	SELECT product_id, quantity, delta FROM stock_movements_archive FORCE INDEX (stock_movements_archive_seq)

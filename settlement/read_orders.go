@@ -41,7 +41,8 @@ type OrderLine struct {
 }
 
 const (
-	orderColumns = "order_id, device_id, close_event_id, user_id, COALESCE(app, '') AS app, status, currency, total_minor, created_at"
+	orderColumns = `o.order_id, o.device_id, o.close_event_id, o.user_id, COALESCE(o.app, '') AS app, o.status, o.currency, o.total_minor,
+		o.created_at`
 	lineColumns  = "order_id, line, origin, product_id, quantity, unit_price_minor, amount_minor, evidence"
 )
 
@@ -49,18 +50,23 @@ const (
 // newest. It reads either live orders or, where the filter asks for them, archived ones.
 func ListOrders(ctx context.Context, db *database.DB, f Filter, before int64, limit int) ([]Order, error) {
 	w := &where{}
-	w.equal("device_id", f.DeviceID)
 	w.equal("user_id", f.UserID)
 	w.text("app", f.App)
 	w.text("status", f.State)
 	w.period("created_at", f.From, f.To)
-	w.and("order_id BETWEEN ? AND ?", firstID(f.From), lastID(f.To, before))
-	from := ", FALSE AS archived FROM orders"
+	first, last := firstID(f.From), lastID(f.To, before)
+	archived, suffix := "FALSE", ""
 	if f.Archived {
-		from = ", TRUE AS archived FROM orders_archive"
+		archived, suffix = "TRUE", "_archive"
 	}
+	from, by := "orders"+suffix+" o", "o.order_id"
+	if f.DeviceID != 0 { // orders have no key by cabinet, but their lines have
+		from, by = fmt.Sprintf("order_lines%s l STRAIGHT_JOIN orders%[1]s o ON o.order_id = l.order_id", suffix), "l.order_id"
+		w.and("l.device_id = ? AND l.line = 1", f.DeviceID)
+	}
+	w.and(by+" BETWEEN ? AND ?", first, last)
 	var orders []Order
-	err := db.Read(ctx).Raw("SELECT "+orderColumns+from+w.clause()+" ORDER BY order_id DESC LIMIT ?",
+	err := db.Read(ctx).Raw("SELECT "+orderColumns+", "+archived+" AS archived FROM "+from+w.clause()+" ORDER BY "+by+" DESC LIMIT ?",
 		append(w.args, limit)...).Scan(&orders).Error
 	if err != nil {
 		return nil, fmt.Errorf("list orders: %w", err)
@@ -95,8 +101,8 @@ func ReadOrder(ctx context.Context, db *database.DB, orderID int64) (Order, erro
 // readOrder looks into both tables by one statement, so that an order on its way from one to the other is seen.
 func readOrder(tx *gorm.DB, orderID int64) (Order, error) {
 	var orders []Order
-	err := tx.Raw("SELECT "+orderColumns+", FALSE AS archived FROM orders WHERE order_id = ? UNION ALL SELECT "+
-		orderColumns+", TRUE FROM orders_archive WHERE order_id = ?", orderID, orderID).Scan(&orders).Error
+	err := tx.Raw("SELECT "+orderColumns+", FALSE AS archived FROM orders o WHERE order_id = ? UNION ALL SELECT "+
+		orderColumns+", TRUE FROM orders_archive o WHERE order_id = ?", orderID, orderID).Scan(&orders).Error
 	if err != nil {
 		return Order{}, fmt.Errorf("read order %d: %w", orderID, err)
 	}

@@ -133,29 +133,25 @@ func (s *Service) recall(ctx context.Context, items []*item) []*item {
 	if len(asked) == 0 {
 		return items
 	}
-	results := s.remembered.pipeline(ctx, func(p redis.Pipeliner) {
-		for _, it := range asked {
-			p.Get(ctx, s.remembered.key(it.key))
-		}
-	})
+	keys := make([]string, len(asked))
+	for i, it := range asked {
+		keys[i] = s.remembered.key(it.key)
+	}
+	results := s.remembered.pipeline(ctx, func(p redis.Pipeliner) { p.MGet(ctx, keys...) })
 	if results == nil {
 		s.metrics.recalled.WithLabelValues("unavailable").Inc()
 		return items
 	}
-	for i, it := range asked {
-		if !it.recall(results[i]) {
-			rest = append(rest, it)
+	for i, value := range results[0].(*redis.SliceCmd).Val() {
+		if text, known := value.(string); !known || !asked[i].recall(text) {
+			rest = append(rest, asked[i])
 		}
 	}
 	return rest
 }
 
-func (it *item) recall(result redis.Cmder) bool {
-	text, err := result.(*redis.StringCmd).Bytes()
-	if err != nil {
-		return false
-	}
-	kept, same := bytes.CutPrefix(text, it.digest[:])
+func (it *item) recall(text string) bool {
+	kept, same := bytes.CutPrefix([]byte(text), it.digest[:])
 	receipt := new(cabinet.Receipt)
 	if !same || json.Unmarshal(kept, receipt) != nil || receipt.Outcome == "" || (key{receipt.DeviceID, receipt.CloseEventID}) != it.key {
 		return false
