@@ -186,7 +186,7 @@ func TestDownBringsBackWhatIsArchived(t *testing.T) {
 				t.Fatalf("down took back %d: %v", version, err)
 			}
 		}
-		exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (3, TRUE)", "INSERT INTO goose_db_version (version_id, is_applied) VALUES (4, TRUE)")
+		exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (3, TRUE), (4, TRUE)")
 	}
 	for query, want := range map[string]string{
 		"SELECT close_event_id FROM orders WHERE order_id = 1":                "e",

@@ -43,7 +43,7 @@ type OrderLine struct {
 const (
 	orderColumns = `o.order_id, o.device_id, o.close_event_id, o.user_id, COALESCE(o.app, '') AS app, o.status, o.currency, o.total_minor,
 		o.created_at`
-	lineColumns  = "order_id, line, origin, product_id, quantity, unit_price_minor, amount_minor, evidence"
+	lineColumns = "order_id, line, origin, product_id, quantity, unit_price_minor, amount_minor, evidence"
 )
 
 // ListOrders reads up to limit orders with ids below before, the newest first, with their lines; 0 means from the
