@@ -45,7 +45,7 @@ type part struct {
 }
 
 // parts in the order in which a full run takes them.
-var parts = []part{settlePart, hotPart, duplicatesPart, growthPart}
+var parts = []part{settlePart, hotPart, mqttPart, latencyPart, duplicatesPart, growthPart, drainPart, memoryPart}
 
 // Part names one part and says what it measures.
 type Part struct{ Name, About string }
@@ -67,6 +67,8 @@ type Options struct {
 	Quick bool
 	// Seconds is how long each design works in each part, warm-up and preparation aside; 0 leaves it to the part.
 	Seconds float64
+	// Program is the file of the doortab program, which the parts behind a broker start as processes of their own.
+	Program string
 	// Progress is told what runs and how far it is.
 	Progress io.Writer
 }

@@ -18,6 +18,7 @@ func smallLab(t *testing.T) *Lab {
 	lab.sizes = sizes{
 		cabinets: 20, window: 64, slices: 2, slice: 200 * time.Millisecond, search: 5 * time.Millisecond, probes: 40,
 		grown: 50, pastOfEach: 20,
+		behind: behind{outstanding: 50, strolls: 2, strollEvents: 20, backlog: 200, known: 300, connected: 300, idle: 10 * time.Millisecond},
 	}
 	lab.server = *servicestest.Small()
 	if err := lab.start(t.Context()); err != nil {
@@ -37,6 +38,7 @@ func smallLab(t *testing.T) *Lab {
 func TestEveryPartMeasuresBothDesigns(t *testing.T) {
 	t.Parallel()
 	lab := smallLab(t)
+	lab.program = doortab(t)
 	for _, p := range parts {
 		f, err := p.run(t.Context(), lab)
 		if err != nil {

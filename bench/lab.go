@@ -19,11 +19,13 @@ type Lab struct {
 	Quick bool
 	sizes
 
+	program  string // this program's own file, for the parts that start it as a process
 	server   services.MariaDBOptions
 	servers  *services.Group // MariaDB and Redis
 	others   []*services.Group
 	admin    *database.DB // for schemas and the server's counters
 	schemas  int
+	wireCrew int // best number of workers of the usual design behind a broker, once it is known
 	progress io.Writer
 	log      *slog.Logger
 
@@ -41,6 +43,18 @@ type sizes struct {
 	probes   int           // events by which the core's own cost is counted
 	// grown cabinets with pastOfEach events behind each are the full database of the part growth.
 	grown, pastOfEach int
+	behind            // a broker
+}
+
+// behind is the sizes of the parts that work through a broker.
+type behind struct {
+	outstanding  int // events without a receipt while throughput is measured
+	strolls      int // turns of each design while latency is measured
+	strollEvents int // events of such a turn
+	backlog      int
+	known        int           // cabinets whose events and statuses a process has seen
+	connected    int           // of them connected to the embedded broker
+	idle         time.Duration // from their connecting to the look at the memory
 }
 
 // window is the MQTT client's own default.
@@ -51,11 +65,18 @@ func sizesOf(o Options) sizes {
 		cabinets: 1000, window: window, slices: 5, slice: 4 * time.Second, search: 2 * time.Second, probes: 20_000,
 		grown: 100_000, pastOfEach: 20,
 	}
+	s.behind = behind{
+		outstanding: 2000, strolls: 5, strollEvents: 500, backlog: 200_000, known: 100_000, connected: 5000, idle: 15 * time.Second,
+	}
 	if o.Quick {
+		s.behind = behind{
+			outstanding: 1000, strolls: 3, strollEvents: 100, backlog: 10_000, known: 5000, connected: 500, idle: 2 * time.Second,
+		}
 		s.slices, s.slice, s.search, s.probes, s.grown = 3, time.Second, 300*time.Millisecond, 2000, 2500
 	}
 	if o.Seconds > 0 {
 		s.slice = time.Duration(o.Seconds * float64(time.Second) / float64(s.slices))
+		s.strollEvents = max(1, int(o.Seconds*calm)/s.strolls)
 	}
 	return s
 }
@@ -74,7 +95,9 @@ func newLab(o Options) *Lab {
 		o.Progress = io.Discard
 	}
 	log := slog.New(slog.NewTextHandler(o.Progress, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return &Lab{Quick: o.Quick, sizes: sizesOf(o), server: serverOf(o), progress: o.Progress, log: log, started: time.Now()}
+	return &Lab{
+		Quick: o.Quick, sizes: sizesOf(o), program: o.Program, server: serverOf(o), progress: o.Progress, log: log, started: time.Now(),
+	}
 }
 
 // start runs the services. Whoever starts a Lab closes it.

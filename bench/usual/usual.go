@@ -175,7 +175,7 @@ func (d *Design) Take(ctx context.Context, e Event) error {
 	if d.tokens == nil {
 		return nil
 	}
-	fresh, err := d.tokens.SetNX(ctx, fmt.Sprintf("%s%d:%s", d.prefix, e.DeviceID, e.CloseEventID), 1, tokenLife).Result()
+	fresh, err := d.tokens.SetNX(ctx, d.token(e), 1, tokenLife).Result()
 	if err != nil {
 		return fmt.Errorf("take the token: %w", err)
 	}
@@ -183,6 +183,21 @@ func (d *Design) Take(ctx context.Context, e Event) error {
 		return ErrDuplicate
 	}
 	return nil
+}
+
+// Forget gives the event's token back, so that an event that was not settled can be tried again.
+func (d *Design) Forget(ctx context.Context, e Event) error {
+	if d.tokens == nil {
+		return nil
+	}
+	if err := d.tokens.Del(ctx, d.token(e)).Err(); err != nil {
+		return fmt.Errorf("give the token of %d/%s back: %w", e.DeviceID, e.CloseEventID, err)
+	}
+	return nil
+}
+
+func (d *Design) token(e Event) string {
+	return fmt.Sprintf("%s%d:%s", d.prefix, e.DeviceID, e.CloseEventID)
 }
 
 func keep(tx *gorm.DB, e Event) error {

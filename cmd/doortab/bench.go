@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 
 	"doortab/bench"
 )
@@ -16,7 +17,13 @@ type benchCommand struct {
 
 // Run is called by the command line. Interrupted, it prints what it has.
 func (b *benchCommand) Run(ctx context.Context, c *console) error {
-	report, err := bench.Run(ctx, bench.Options{Parts: b.Parts, Quick: b.Quick, Seconds: b.Seconds, Progress: c.log})
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	report, err := bench.Run(ctx, bench.Options{
+		Parts: b.Parts, Quick: b.Quick, Seconds: b.Seconds, Program: program, Progress: c.log,
+	})
 	if err != nil && ctx.Err() != nil {
 		err = errors.New("stopped before all parts had run")
 	}
@@ -36,4 +43,20 @@ func (b *benchCommand) Help() string {
 		text += "\n" + part.Name + ": " + part.About + "\n"
 	}
 	return text
+}
+
+// benchUsualCommand is the usual design as a process behind a broker: what `doortab bench` measures `doortab serve` beside.
+// Nobody else starts it.
+type benchUsualCommand struct {
+	DatabaseDSN string `name:"database-dsn" required:"" help:"Database of the usual design."`
+	RedisURL    string `name:"redis-url" required:"" help:"Redis of its tokens."`
+	MQTTURL     string `name:"mqtt-url" required:"" help:"Broker."`
+	Workers     int    `required:"" min:"1" max:"1000" help:"Events settled at one time."`
+}
+
+// Run is called by the command line.
+func (b *benchUsualCommand) Run(ctx context.Context, c *console) error {
+	return bench.Consume(ctx, bench.ConsumerConfig{
+		DSN: b.DatabaseDSN, RedisURL: b.RedisURL, MQTTURL: b.MQTTURL, Workers: b.Workers, Logger: newLogger(c, "info"),
+	})
 }

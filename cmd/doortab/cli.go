@@ -16,6 +16,7 @@ type commandLine struct {
 	Simulate    simulateCommand    `cmd:"" help:"Run simulated cabinets against a serving doortab and compare the books."`
 	Evidence    evidenceCommand    `cmd:"" help:"Measure wrong charges and reviews of scales, tags and counts on shelves whose truth is known."`
 	Bench       benchCommand       `cmd:"" help:"Measure Doortab beside the usual design, on private services."`
+	BenchUsual  benchUsualCommand  `cmd:"" name:"bench-usual" hidden:""`
 	Audit       auditCommand       `cmd:"" help:"Check the invariants of the books; exit status 1 on any violation."`
 	Archive     archiveCommand     `cmd:"" help:"Move what is old to archive tables while serving; run it again where it was stopped."`
 	Token       tokenCommand       `cmd:"" help:"API tokens."`

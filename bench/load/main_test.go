@@ -1,0 +1,9 @@
+package load_test
+
+import (
+	"testing"
+
+	"doortab/services/servicestest"
+)
+
+func TestMain(m *testing.M) { servicestest.Main(m) }
