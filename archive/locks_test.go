@@ -59,8 +59,10 @@ func (s *shop) untilWaiting(ended chan error) {
 			return
 		default:
 		}
-		if s.count(`information_schema.processlist WHERE db = DATABASE() AND command = 'Query'
-			AND info LIKE 'SELECT device_id FROM settlements FORCE INDEX%FOR UPDATE'`) > 0 {
+		var waiting int // MySQL can't show the list while somebody's statement has bytes that are no text
+		err := s.db.Read(context.Background()).Raw(`SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE()
+			AND command = 'Query' AND info LIKE 'SELECT device_id FROM settlements FORCE INDEX%FOR UPDATE'`).Scan(&waiting).Error
+		if err == nil && waiting > 0 {
 			return
 		}
 	}

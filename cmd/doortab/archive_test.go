@@ -9,6 +9,7 @@ import (
 	"doortab/archive"
 	"doortab/cabinet"
 	"doortab/database"
+	"doortab/services/servicestest"
 	"doortab/settlement"
 )
 
@@ -106,5 +107,18 @@ func TestServeRemovesWhatIsPastItsTime(t *testing.T) {
 	status, text, err := in.client.request("GET", s.http+"/metrics", "")
 	if err != nil || status != 200 || !strings.Contains(string(text), `doortab_removed_total{table="door_sessions"} 0`) {
 		t.Errorf("metrics: status %d, %v", status, err)
+	}
+}
+
+func TestArchivingPage(t *testing.T) {
+	t.Parallel()
+	in := newInstallation(t, 1)
+	in.settleSales(3)
+	sh := newShell(t, servicestest.MariaDB(t), in.dsn)
+	for _, block := range page(t, "archiving.md", "## Archiving", "sh") {
+		said := sh.run(block)
+		if !strings.Contains(said, "orders                0 archived") || !strings.Contains(said, "read orders: 3 live, 0 archived") {
+			t.Errorf("%s says %s", block, said)
+		}
 	}
 }
