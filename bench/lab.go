@@ -72,7 +72,7 @@ func sizesOf(o Options) sizes {
 		s.behind = behind{
 			outstanding: 1000, strolls: 3, strollEvents: 100, backlog: 10_000, known: 5000, connected: 500, idle: 2 * time.Second,
 		}
-		s.slices, s.slice, s.search, s.probes, s.grown = 3, time.Second, 300*time.Millisecond, 2000, 2500
+		s.slices, s.slice, s.search, s.probes, s.grown = 3, time.Second, 300*time.Millisecond, 1000, 2500
 	}
 	if o.Seconds > 0 {
 		s.slice = time.Duration(o.Seconds * float64(time.Second) / float64(s.slices))
