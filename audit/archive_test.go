@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -208,6 +209,15 @@ func TestPagesHaveNoSeam(t *testing.T) {
 			created_at FROM stock_movements WHERE device_id = 1002 AND product_id = 8`, n, n)
 	}
 	b.stock(1002, 8, 8192, 8192, nil)
+	for version := 1978; version <= 1982; version++ { // 20 movements lie before the first: one of these ends a page of 2000
+		where := fmt.Sprint(" WHERE device_id = 1002 AND product_id = 8 AND version = ", version)
+		b.exec("INSERT INTO stock_movements_archive SELECT * FROM stock_movements" + where)
+		want := fmt.Sprintf("I2 stock_movements_archive device=1002 product=8 version=%d: follows version %[1]d", version)
+		if got := violations(t, run(t, b.db)); !slices.Contains(got, want) {
+			t.Errorf("movement %d in both places: %v", version, got)
+		}
+		b.exec("DELETE FROM stock_movements_archive" + where)
+	}
 	for _, upTo := range []string{"0", "4000", "4001", "8191"} {
 		b.put("stock_movements", "device_id = 1002 AND product_id = 8 AND version <= "+upTo)
 		report := run(t, b.db)

@@ -38,15 +38,21 @@ func (s spread) behind() string {
 	return "(" + strings.Join(ranges, " OR ") + ")"
 }
 
-// args are what behind asks for, in both parts of a page.
-func (s spread) args(place []int64) []any {
-	var list []any
-	for i := range s.key {
-		for _, value := range place[:i+1] {
-			list = append(list, value)
+// args are what behind asks for, first in the live part of a page and then in the archived one. Where the place is a live row's,
+// an archived row of the same key still lies behind it.
+func (s spread) args(place []int64, archived bool) (list []any) {
+	before := slices.Clone(place)
+	if !archived {
+		before[len(before)-1]--
+	}
+	for _, from := range [][]int64{place, before} {
+		for i := range s.key {
+			for _, value := range from[:i+1] {
+				list = append(list, value)
+			}
 		}
 	}
-	return append(list, list...)
+	return list
 }
 
 // eachOf reads a query over a page, page after page. The query gives whether the page's row is archived, then the key, which
@@ -57,9 +63,9 @@ func (a *auditor) eachOf(ctx context.Context, s spread, query string, place []*i
 		row = append(row, p)
 	}
 	row = append(row, rest...)
-	last := make([]int64, len(place))
+	last, wasArchived := make([]int64, len(place)), true
 	for {
-		rows, wasArchived := 0, false
+		rows := 0
 		err := a.each(ctx, query, row, func() {
 			if moved := step(last, place); rows == 0 || moved || *archived != wasArchived {
 				rows++
@@ -67,7 +73,7 @@ func (a *auditor) eachOf(ctx context.Context, s spread, query string, place []*i
 			}
 			wasArchived = *archived
 			visit()
-		}, s.args(last)...)
+		}, s.args(last, wasArchived)...)
 		if err != nil || rows < pageRows {
 			return err
 		}
