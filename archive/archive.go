@@ -27,7 +27,7 @@ var ErrRunning = errors.New("another process is archiving this database: wait fo
 type Options struct {
 	// Before is the first moment that stays live: an order's createdAt, a movement's, and the receivedAt of an event.
 	Before time.Time
-	// Batch is how many rows of one kind a step moves at most, in one transaction; [DefaultBatch] where it is 0.
+	// Batch is how many rows of one kind a step moves at most, in one transaction; [DefaultBatch] where it is not above 0.
 	Batch int
 	// Pause is the wait after each step, which leaves the database to others.
 	Pause time.Duration
@@ -40,7 +40,6 @@ type Progress struct {
 	What  string // orders, movements, payloads, conflicts
 	Moved int64  // rows, in this run
 	Total int64  // rows that were there to move when it began
-	Steps int64
 }
 
 // Count is how many rows of one kind there are to move, or were moved.
@@ -113,7 +112,7 @@ func runPhase(ctx context.Context, p phase, o Options) (int64, error) {
 	for more := true; more; {
 		var moved int64
 		moved, more, err = p.step(ctx)
-		at.Moved, at.Steps = at.Moved+moved, at.Steps+1
+		at.Moved += moved
 		if o.Progress != nil {
 			o.Progress(at)
 		}

@@ -22,11 +22,11 @@ const (
 	sweepPause = 100 * time.Millisecond // after each
 )
 
-// Retention says how long rows are kept that the books don't need. 0 keeps them for ever.
+// Retention says how long rows are kept that the books don't need.
 type Retention struct {
 	IdempotencyKeys time.Duration // from their request on; 0 means KeepIdempotencyKeys
-	DoorSessions    time.Duration // from their end on
-	DeadLetters     time.Duration // from the last copy on
+	DoorSessions    time.Duration // from their end on; 0 means for ever
+	DeadLetters     time.Duration // from the last copy on; 0 means for ever
 }
 
 // Janitor removes what is past its time. Any number of processes may have one: each row is removed by its primary key, and by

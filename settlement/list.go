@@ -131,7 +131,7 @@ func readSettlements(tx *gorm.DB, clauses string, args ...any) ([]Settlement, er
 	return list, addContradictions(tx, at)
 }
 
-// addArchivedPayloads reads the messages that are archived: a settlement's own row has ” then.
+// addArchivedPayloads reads the messages that are archived: a settlement's own row has an empty one then.
 func addArchivedPayloads(tx *gorm.DB, at map[key]*Settlement) error {
 	var keys [][]any
 	for k, s := range at {

@@ -46,7 +46,7 @@ func parseMoment(text string) (time.Time, error) {
 	case err != nil:
 		return moment, fmt.Errorf("--before %q: give a day such as 2026-01-31, or a moment such as 2026-01-31T06:00:00+08:00", text)
 	case moment.After(time.Now()):
-		return moment, fmt.Errorf("--before %s: that is still to come", text)
+		return moment, fmt.Errorf("--before %s: that is still to come, give a day or a moment that is past", text)
 	default:
 		return moment, nil
 	}

@@ -100,7 +100,7 @@ func TestProgressLine(t *testing.T) {
 	}
 }
 
-func TestServeRemovesWhatIsPastItsTime(t *testing.T) {
+func TestServeCountsWhatItRemoves(t *testing.T) {
 	t.Parallel()
 	in := newInstallation(t, 0)
 	s := in.serve()
