@@ -15,6 +15,16 @@ type side struct {
 // spread is what the turns of one side gave.
 type spread struct{ median, least, most float64 }
 
+// detail adds the median and the edges to the details of a figure.
+func (s spread) detail(details map[string]float64, name string) {
+	details[name] = s.median
+	s.edges(details, name)
+}
+
+func (s spread) edges(details map[string]float64, name string) {
+	details[name+"_least"], details[name+"_most"] = s.least, s.most
+}
+
 // alternate lets the sides work in turn, A B A B, and returns what each gave.
 func (l *Lab) alternate(ctx context.Context, sides ...side) ([]spread, error) {
 	if err := l.calm(ctx); err != nil {
@@ -50,7 +60,7 @@ func (l *Lab) compare(
 	}
 	f := newFigure(spreads[0].median, spreads[1].median, unit)
 	for i, s := range sides {
-		f.Details[s.name+"_least"], f.Details[s.name+"_most"] = spreads[i].least, spreads[i].most
+		spreads[i].edges(f.Details, s.name)
 	}
 	f.Details["slices"], f.Details["slice_seconds"] = float64(l.slices), l.slice.Seconds()
 	return f, nil

@@ -65,7 +65,7 @@ func (r *resends) measure(ctx context.Context, l *Lab) (f Figure, err error) {
 	}
 	f = newFigure(spreads[0].median, spreads[1].median, "resent events answered/s")
 	for i, s := range sides {
-		f.Details[s.name], f.Details[s.name+"_least"], f.Details[s.name+"_most"] = spreads[i].median, spreads[i].least, spreads[i].most
+		spreads[i].detail(f.Details, s.name)
 	}
 	f.Details["of_settle"] = ratio(spreads[0].median, spreads[3].median)
 	f.Details["of_settle_without_redis"] = ratio(spreads[2].median, spreads[3].median)

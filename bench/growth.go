@@ -38,7 +38,7 @@ func (l *Lab) compareGrowth(ctx context.Context, empty, full *duel) (Figure, err
 	}
 	f := newFigure(ratio(spreads[2].median, spreads[0].median), ratio(spreads[3].median, spreads[1].median), "full ÷ empty")
 	for i, s := range sides {
-		f.Details[s.name], f.Details[s.name+"_least"], f.Details[s.name+"_most"] = spreads[i].median, spreads[i].least, spreads[i].most
+		spreads[i].detail(f.Details, s.name)
 	}
 	f.Details["ratio_empty"] = ratio(spreads[0].median, spreads[1].median)
 	f.Details["ratio_full"] = ratio(spreads[2].median, spreads[3].median)

@@ -16,7 +16,6 @@ import (
 
 // Lab is the place of one run: private services in a temporary folder, and the sizes of the work.
 type Lab struct {
-	Quick bool
 	sizes
 
 	program  string // this program's own file, for the parts that start it as a process
@@ -96,7 +95,7 @@ func newLab(o Options) *Lab {
 	}
 	log := slog.New(slog.NewTextHandler(o.Progress, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return &Lab{
-		Quick: o.Quick, sizes: sizesOf(o), program: o.Program, server: serverOf(o), progress: o.Progress, log: log, started: time.Now(),
+		sizes: sizesOf(o), program: o.Program, server: serverOf(o), progress: o.Progress, log: log, started: time.Now(),
 	}
 }
 

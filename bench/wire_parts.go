@@ -49,11 +49,12 @@ func (w *wire) measureThroughput(ctx context.Context) (Figure, error) {
 	one, usual, two, hotOne, hotTwo := spreads[0], spreads[1], spreads[2], spreads[3], spreads[4]
 	f := newFigure(one.median, usual.median, "receipts/s")
 	f.Details = map[string]float64{
-		"doortab_least": one.least, "doortab_most": one.most, "usual_least": usual.least, "usual_most": usual.most,
 		"usual_workers": float64(w.rival.workers), "slices": float64(w.lab.slices), "slice_seconds": w.lab.slice.Seconds(),
 		"two_processes": two.median, "two_processes_ratio": ratio(two.median, one.median),
 		"hot": hotOne.median, "hot_two_processes": hotTwo.median, "hot_two_processes_ratio": ratio(hotTwo.median, hotOne.median),
 	}
+	one.edges(f.Details, "doortab")
+	usual.edges(f.Details, "usual")
 	return f, nil
 }
 
