@@ -65,7 +65,7 @@ func sizesOf(o Options) sizes {
 		grown: 100_000, pastOfEach: 20,
 	}
 	s.behind = behind{
-		outstanding: 2000, strolls: 5, strollEvents: 500, backlog: 200_000, known: 100_000, connected: 5000, idle: 15 * time.Second,
+		outstanding: 2000, strolls: 5, strollEvents: 500, backlog: 200_000, known: 100_000, connected: 5000, idle: 20 * time.Second,
 	}
 	if o.Quick {
 		s.behind = behind{

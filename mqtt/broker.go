@@ -76,8 +76,12 @@ type BrokerStats struct {
 	Unresponsive, Dropped uint64
 }
 
-// pendingWrites is the most packets that wait for one client in the broker's memory.
-const pendingWrites = 512
+const (
+	// pendingWrites is the most packets that wait for one client before its outbox. Each has a place kept, connected or not.
+	pendingWrites = 128
+	// readBuffer is what is kept for what a client sends: an event, as a rule. What is longer is read without it.
+	readBuffer = 1024
+)
 
 // Broker is an MQTT 3.1.1 broker inside the process, for one machine without one of its own. It keeps nothing on disk: a
 // cabinet's outbox is the store.
@@ -164,9 +168,10 @@ func (b *Broker) options() *mochi.Options {
 	limits.MaximumSessionExpiryInterval = 24 * 60 * 60
 	limits.TopicAliasMaximum = 0
 	return &mochi.Options{
-		Capabilities:           limits,
-		Logger:                 slog.New(quiet{b.log.Handler()}),
-		SysTopicResendInterval: math.MaxInt32, // nobody may read $SYS; seconds
+		Capabilities:            limits,
+		ClientNetReadBufferSize: readBuffer,
+		Logger:                  slog.New(quiet{b.log.Handler()}),
+		SysTopicResendInterval:  math.MaxInt32, // nobody may read $SYS; seconds
 	}
 }
 

@@ -17,6 +17,7 @@ func (s *serveCommand) Run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
+	n.otherJobs.start(keepHeadroom)
 	log.Info("Serving.", "http", n.httpURL(), "mqtt", n.mqttURL(), "instance", n.instance(), "redis", s.RedisURL != "")
 	select {
 	case <-ctx.Done():
