@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Column is a column of a [Table], with its type.
+// Column is a column whose values [ReadEach] or [UpdateEach] takes, with its type.
 type Column struct{ name, kind string }
 
 func (c Column) as(n int) string { return fmt.Sprintf("c%d %s PATH '$[%d]'", n, c.kind, n) }
@@ -33,12 +33,12 @@ func Code(name string) Column {
 // Document is a column of JSON text.
 func Document(name string) Column { return Column{name, "LONGTEXT"} }
 
-// Table makes rows, each with a value for every column, a table of one statement: what it returns stands behind FROM, JOIN or
+// valuesTable makes rows, each with a value for every column, a table of one statement: what it returns stands behind FROM or
 // UPDATE, with the rows as its one parameter. Its columns are c0, c1 and so on.
 //
 // To the server it is one text, whatever the number of rows: a list of tuples behind IN is planned row by row, in time that
 // grows with its square, and a UNION of rows is parsed as that many queries.
-func Table(columns []Column, rows [][]any) (table, parameter string) {
+func valuesTable(columns []Column, rows [][]any) (table, parameter string) {
 	var paths strings.Builder
 	for i, column := range columns {
 		if i > 0 {

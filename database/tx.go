@@ -64,6 +64,9 @@ type finalError struct{ error }
 func (e *finalError) Unwrap() error { return e.error }
 
 func (db *DB) once(ctx context.Context, work func(tx *gorm.DB) error) (err error) {
+	if err := db.prepared.prepare(ctx); err != nil {
+		return err
+	}
 	conn, err := db.sql.Conn(ctx)
 	if err != nil {
 		return &connectError{err}
@@ -82,7 +85,7 @@ func (db *DB) once(ctx context.Context, work func(tx *gorm.DB) error) (err error
 		}
 	}()
 	handle := db.gorm.Session(&gorm.Session{NewDB: true, Context: ctx})
-	handle.Statement.ConnPool = tx
+	handle.Statement.ConnPool = transaction{tx, &db.prepared}
 	if err := work(handle); err != nil {
 		return err
 	}

@@ -24,9 +24,9 @@ func UpdateEach(tx *gorm.DB, table string, keys, set []Column, rows [][]any) (in
 	for i, column := range set {
 		to[i] = fmt.Sprintf("s.%s = n.c%d", column.name, len(keys)+i)
 	}
-	values, parameter := Table(slices.Concat(keys, set), rows)
-	changed, err := exec(tx, fmt.Sprintf("UPDATE %s n STRAIGHT_JOIN %s s FORCE INDEX (PRIMARY) ON %s SET %s",
-		values, table, strings.Join(on, " AND "), strings.Join(to, ", ")), parameter)
+	values, parameter := valuesTable(slices.Concat(keys, set), rows)
+	changed, err := execPrepared(tx, fmt.Sprintf("UPDATE %s n STRAIGHT_JOIN %s s FORCE INDEX (PRIMARY) ON %s SET %s",
+		values, table, strings.Join(on, " AND "), strings.Join(to, ", ")), []any{parameter})
 	if err != nil {
 		return 0, fmt.Errorf("update %s: %w", table, err)
 	}

@@ -22,8 +22,8 @@ import (
 
 const (
 	defaultWorkers  = 4
-	defaultQueue    = 4096
-	defaultMaxGroup = 200
+	defaultQueue    = 8192
+	defaultMaxGroup = 1000
 	maxGroupBytes   = 4 << 20  // keeps one INSERT of payloads far below max_allowed_packet
 	maxHeldBytes    = 64 << 20 // payloads taken and not acknowledged
 )
@@ -41,7 +41,7 @@ type Config struct {
 	// Send publishes a receipt without waiting. It may drop it in the end: the cabinet asks again.
 	Send func(topic string, payload []byte)
 	// Workers, Queue and MaxGroup bound the work: groups settled at once, messages waiting in
-	// all, messages in one group. 4, 4096 and 200 where they are 0.
+	// all, messages in one group. 4, 8192 and 1000 where they are 0.
 	Workers, Queue, MaxGroup int
 	// GiveUpAfter is how long an event is retried that cannot be written for a reason of no
 	// known class, before it is kept as a dead letter; 30 s where it is 0.

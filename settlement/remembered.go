@@ -21,7 +21,7 @@ import (
 
 const (
 	// redisBudget is all the time that Redis gets for one group; past it, it counts as down.
-	redisBudget = 20 * time.Millisecond
+	redisBudget = 50 * time.Millisecond
 	// redisRest is how long a Redis that counts as down is left alone.
 	redisRest = 2 * time.Second
 	// rememberFor outlives by far the time in which a cabinet resends what it was answered.

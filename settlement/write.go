@@ -63,15 +63,20 @@ func eventKeys(items []*item) (keys [][]any, devices []int64) {
 }
 
 func (k *known) readOutcomes(tx *gorm.DB, keys [][]any) error {
-	var rows []outcome
-	table, parameter := database.Table(eventKey, keys)
-	err := tx.Raw("SELECT s.device_id, s.close_event_id, s.digest, s.receipt FROM "+table+` n
-		STRAIGHT_JOIN settlements s FORCE INDEX (PRIMARY) ON s.device_id = n.c0 AND s.close_event_id = n.c1`, parameter).Scan(&rows).Error
+	rows, err := database.ReadEach(tx, "settlements", eventKey, []string{"device_id", "close_event_id", "digest", "receipt"}, keys)
 	if err != nil {
-		return fmt.Errorf("read settlements: %w", err)
+		return err
 	}
-	for _, row := range rows {
-		k.outcomes[key{row.DeviceID, row.CloseEventID}] = row
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var o outcome
+		if err := rows.Scan(&o.DeviceID, &o.CloseEventID, &o.Digest, &o.Receipt); err != nil {
+			return fmt.Errorf("read settlements: %w", err)
+		}
+		k.outcomes[key{o.DeviceID, o.CloseEventID}] = o
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read settlements: %w", err)
 	}
 	return nil
 }
@@ -93,9 +98,8 @@ func (k *known) readConflicts(tx *gorm.DB, items []*item) error {
 		Digest       []byte
 		ReceivedAt   time.Time
 	}
-	table, parameter := database.Table(eventKey, keys)
-	err := tx.Raw("SELECT s.device_id, s.close_event_id, s.digest, s.received_at FROM "+table+` n
-		STRAIGHT_JOIN settlement_conflicts s FORCE INDEX (PRIMARY) ON s.device_id = n.c0 AND s.close_event_id = n.c1`, parameter).Scan(&rows).Error
+	err := tx.Raw(`SELECT device_id, close_event_id, digest, received_at FROM settlement_conflicts
+		WHERE (device_id, close_event_id) IN ?`, keys).Scan(&rows).Error
 	if err != nil {
 		return fmt.Errorf("read settlement_conflicts: %w", err)
 	}

@@ -54,7 +54,7 @@ type nodeConfig struct {
 	HTTPTLSKey   string `name:"http-tls-key" placeholder:"FILE" help:"PEM file of its key."`
 	Currency     string `default:"CNY" help:"ISO 4217 code of every price."`
 	Workers      int    `default:"4" min:"1" max:"1000" help:"Groups of events settled at one time."`
-	MaxGroup     int    `default:"200" min:"1" max:"10000" help:"Events in one group."`
+	MaxGroup     int    `default:"1000" min:"1" max:"10000" help:"Events in one group."`
 	retentionFlags
 	Instance string `placeholder:"NAME" help:"Names this process among others on one broker; default host name and HTTP port."`
 }

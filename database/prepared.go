@@ -1,0 +1,89 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+
+	"gorm.io/gorm"
+)
+
+// prepared keeps statements that are run again and again. database/sql prepares each on every connection that runs it.
+type prepared struct {
+	pool       *sql.DB
+	statements sync.Map // text to *sql.Stmt; nil: wanted
+}
+
+// transaction is a transaction that knows the prepared statements of its pool.
+type transaction struct {
+	*sql.Tx
+	prepared *prepared
+}
+
+// execPrepared runs a statement of a fixed text. Inside a transaction of [DB.InTx] it is a prepared one from the second time on.
+func execPrepared(tx *gorm.DB, statement string, args []any) (changed int64, err error) {
+	inside, ok := tx.Statement.ConnPool.(transaction)
+	if !ok {
+		return exec(tx, statement, args...)
+	}
+	known, _ := inside.prepared.statements.LoadOrStore(statement, (*sql.Stmt)(nil))
+	if known.(*sql.Stmt) == nil {
+		return exec(tx, statement, args...)
+	}
+	return execOn(tx, preparedPool{inside, known.(*sql.Stmt)}, statement, args)
+}
+
+// queryPrepared is execPrepared for a statement that reads.
+func queryPrepared(tx *gorm.DB, statement string, args ...any) (*sql.Rows, error) {
+	inside, ok := tx.Statement.ConnPool.(transaction)
+	if !ok {
+		return tx.Raw(statement, args...).Rows()
+	}
+	ctx := tx.Statement.Context
+	known, _ := inside.prepared.statements.LoadOrStore(statement, (*sql.Stmt)(nil))
+	if stmt := known.(*sql.Stmt); stmt != nil {
+		return inside.StmtContext(ctx, stmt).QueryContext(ctx, args...) //nolint:sqlclosecheck // the end of the transaction closes it
+	}
+	return inside.QueryContext(ctx, statement, args...)
+}
+
+// preparedPool runs its one statement.
+type preparedPool struct {
+	transaction
+	statement *sql.Stmt
+}
+
+func (p preparedPool) ExecContext(ctx context.Context, _ string, args ...any) (sql.Result, error) {
+	return p.StmtContext(ctx, p.statement).ExecContext(ctx, args...) //nolint:sqlclosecheck // the end of the transaction closes it
+}
+
+// prepare prepares what is wanted. It takes a connection of its own, so whoever calls it holds none: all could be held by
+// callers that wait for one more.
+func (p *prepared) prepare(ctx context.Context) (err error) {
+	p.statements.Range(func(text, known any) bool {
+		if known.(*sql.Stmt) != nil {
+			return true
+		}
+		var fresh *sql.Stmt
+		if fresh, err = p.pool.PrepareContext(ctx, text.(string)); err != nil {
+			err = fmt.Errorf("prepare: %w", err)
+			return false
+		}
+		if !p.statements.CompareAndSwap(text, (*sql.Stmt)(nil), fresh) {
+			err = fresh.Close() //nolint:sqlclosecheck // another was first
+		}
+		return err == nil
+	})
+	return err
+}
+
+func (p *prepared) close() (err error) {
+	p.statements.Range(func(_, known any) bool {
+		if statement := known.(*sql.Stmt); statement != nil {
+			err = statement.Close()
+		}
+		return err == nil
+	})
+	return err
+}
