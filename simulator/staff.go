@@ -202,6 +202,8 @@ func (s *staff) hand(ctx context.Context, p paper, c call) bool {
 			s.keep(p)
 			return false
 		case refused == nil || refused.passes:
+			s.logger.Debug("What staff handed in has no answer and is handed in again", "what", p.what, "device", p.deviceID, "error", err)
+			pause(ctx, jitter(unseenPause)) // an answer that can't be read comes at once
 		case p.asOfSeq > 0 && refused.status == http.StatusUnprocessableEntity:
 			if tries == unseenTries || !pause(ctx, jitter(unseenPause)) {
 				return false
@@ -213,7 +215,7 @@ func (s *staff) hand(ctx context.Context, p paper, c call) bool {
 	}
 }
 
-// Staff try so often, and wait so long between two tries, while Doortab has not seen an event that they have.
+// Staff wait so long between two tries, and try so often while Doortab has not seen an event that they have.
 const (
 	unseenTries = 25
 	unseenPause = 200 * time.Millisecond

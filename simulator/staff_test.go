@@ -1,7 +1,11 @@
 package simulator
 
 import (
+	"log/slog"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,5 +64,28 @@ func TestStaffLeaveACabinetThatIsFullOrTaken(t *testing.T) {
 	s.staff.restock(t.Context(), d, "k-4", rng)
 	if _, again := d.content(); seq != 1 || again != 1 {
 		t.Errorf("seq %d, then %d: a full cabinet was opened", seq, again)
+	}
+}
+
+func TestStaffDoNotHurryWhereNoAnswerCanBeRead(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		text := "nonsense"
+		if calls.Add(1) == 3 {
+			text = `{"movements":[{"productId":7,"version":2}]}`
+		}
+		_, _ = w.Write([]byte(text))
+	}))
+	t.Cleanup(server.Close)
+	s := &staff{api: newClient(server.URL, "token", nil), logger: slog.New(slog.DiscardHandler)}
+	t.Cleanup(s.api.http.CloseIdleConnections)
+	began := time.Now()
+	taken := s.hand(t.Context(), paper{deviceID: 1, what: "restock"}, restockCall(1, []quantity{{7, 1}}, "k"))
+	if handed := s.handedIn(); !taken || calls.Load() != 3 || len(handed) != 1 || len(handed[0].Movements) != 1 {
+		t.Errorf("taken %t after %d calls: %+v", taken, calls.Load(), handed)
+	}
+	if took := time.Since(began); took < unseenPause {
+		t.Errorf("two more tries within %s", took)
 	}
 }
