@@ -292,7 +292,7 @@ func TestUnresponsiveCabinetIsEnded(t *testing.T) {
 			t.Parallel()
 			r := embedded(t, nil)
 			client := run(t, r.worker("w", make(inbox, 1).take))
-			bad, good := r.rawCabinet(t, "1001", 60), r.cabinet(t, "1002")
+			bad, good := r.rawCabinet(t, "1001", 3600), r.cabinet(t, "1002") // it never pings, and must not end for that
 			receipts := good.listen(r.topic("1002", "receipts"))
 			var reading sync.WaitGroup
 			reading.Go(func() { tc.read(bad) })
