@@ -119,13 +119,13 @@ func TestADoorIsOpenedAndSettled(t *testing.T) {
 	h.settle(event("other", `,"userId":42,"items":[{"productId":7,"quantity":1}]`), database.Now())
 
 	order := fmt.Sprint("/v1/orders/", receipt["orderId"])
-	rotated, stranger := h.token("test app", App), h.token("other app", App)
-	for as, sees := range map[Role]bool{App: true, rotated: true, stranger: false, Operator: true} {
+	rotated, stranger, spaced := h.token("test app", App), h.token("other app", App), h.token("test app ", App)
+	for as, sees := range map[Role]bool{App: true, rotated: true, stranger: false, spaced: false, Operator: true} {
 		status := map[bool]int{true: 200, false: 404}[sees]
 		h.expect(status, h.send(as, "GET", order, ""))
 		h.expect(status, h.send(as, "GET", fmt.Sprint("/v1/door-sessions/", s["sessionId"]), ""))
 	}
-	for as, orders := range map[Role]int{App: 1, rotated: 1, stranger: 0, Viewer: 2} {
+	for as, orders := range map[Role]int{App: 1, rotated: 1, stranger: 0, spaced: 0, Viewer: 2} {
 		listed := h.expect(200, h.send(as, "GET", "/v1/orders?userId=42", "")).json(t)["items"].([]any)
 		if len(listed) != orders {
 			t.Errorf("%s is shown %d orders, not %d", as, len(listed), orders)

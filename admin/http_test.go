@@ -3,9 +3,11 @@ package admin
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +76,38 @@ func TestEveryErrorIsAProblem(t *testing.T) {
 		if d["value"] != nil || !strings.HasPrefix(d["location"].(string), "body.") {
 			t.Errorf("detail %v", d)
 		}
+	}
+}
+
+func TestHeadIsGetWithoutItsBody(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	web := httptest.NewServer(h.server.Handler())
+	t.Cleanup(web.Close)
+	ask := func(method, path string) reply {
+		r, err := http.NewRequestWithContext(t.Context(), method, web.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+h.tokens[Viewer])
+		answer, err := web.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		if err := errors.Join(err, answer.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return reply{answer.StatusCode, answer.Header, body}
+	}
+	for _, path := range []string{"/healthz", "/metrics", "/openapi.json", "/docs", "/v1/products/7", "/v1/products/99", "/mqtt/auth"} {
+		head, get := ask("HEAD", path), ask("GET", path)
+		if len(head.body) > 0 || head.status != get.status || head.header.Get("Content-Type") != get.header.Get("Content-Type") {
+			t.Errorf("%s: HEAD %d %v with %d bytes, GET %d %v", path, head.status, head.header, len(head.body), get.status, get.header)
+		}
+	}
+	if allow := ask("DELETE", "/v1/products").header.Get("Allow"); !strings.Contains(allow, "GET") || !strings.Contains(allow, "HEAD") {
+		t.Errorf("Allow: %s", allow)
 	}
 }
 

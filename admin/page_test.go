@@ -22,7 +22,7 @@ func TestEveryListHasALimitAndACursor(t *testing.T) {
 		if _, there := answer["nextCursor"]; !there || answer["items"] == nil {
 			t.Errorf("%s answers %v", path, answer)
 		}
-		for _, bad := range []string{"limit=0", "limit=201", "limit=x", "limit=", "cursor=x", "cursor=e30"} {
+		for _, bad := range []string{"limit=0", "limit=201", "limit=x", "limit=", "cursor=x", "cursor=e30", "limits=5", "limit=5&limit=6"} {
 			if got := h.send(Admin, "GET", path+"?"+bad, ""); got.status != 422 {
 				t.Errorf("%s?%s: %d", path, bad, got.status)
 			} else {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
@@ -198,6 +199,9 @@ func (s *Server) fail(err error, c echo.Context) {
 	}
 	for name, values := range headersOf(m.Status) {
 		c.Response().Header()[name] = values
+	}
+	if allow := c.Response().Header().Get(echo.HeaderAllow); strings.Contains(allow, http.MethodGet) {
+		c.Response().Header().Set(echo.HeaderAllow, allow+", "+http.MethodHead)
 	}
 	if err := c.Blob(m.Status, "application/problem+json", body); err != nil {
 		s.log.Debug("Answer can't be sent.", "error", err)

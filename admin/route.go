@@ -45,7 +45,7 @@ func route[I, O any](s *Server, least Role, op huma.Operation, handler func(cont
 	}
 	_, apps := op.Metadata[appsToo]
 	to := access{least, apps}
-	op.Middlewares = append(huma.Middlewares{s.admit(to)}, op.Middlewares...)
+	op.Middlewares = append(huma.Middlewares{s.admit(to), s.checkQuery}, op.Middlewares...)
 	op.Security = []map[string][]string{{"bearer": {}}}
 	op.Description = fmt.Sprintf("Least role: %s.", least)
 	if apps {

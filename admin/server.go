@@ -112,13 +112,22 @@ func New(c Config) *Server {
 }
 
 // Handler returns the API for a server of the caller's.
-func (s *Server) Handler() http.Handler { return s.echo }
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.answer) }
+
+// answer takes HEAD for GET, as RFC 9110 wants it; net/http, which knows better, leaves the body out.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		r = r.WithContext(r.Context())
+		r.Method = http.MethodGet
+	}
+	s.echo.ServeHTTP(w, r)
+}
 
 // Serve answers on l until ctx ends, and returns when the requests that were running then are answered or 5 s have
 // passed. It closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
-		Handler:           s.echo,
+		Handler:           s.Handler(),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       requestFor + 5*time.Second,
 		WriteTimeout:      requestFor + 10*time.Second,

@@ -30,7 +30,17 @@ type Finding struct {
 	Evidence Evidence `json:"evidence"`
 	// Refund names the product whose earlier sale looks wrong, since its tag is back; 0 for none.
 	Refund int64 `json:"refundProductId,omitempty"`
-	Entry  Raw   `json:"entry,omitempty"` // of a malformed entry, as it came
+	// Sales names the sales of tags that were sold already. Judge knows nothing of orders and leaves them to its caller.
+	Sales []TagSale `json:"sales,omitempty"`
+	Entry Raw       `json:"entry,omitempty"` // of a malformed entry, as it came
+}
+
+// TagSale is the door at which a tag was sold, and the order that it is on; "" where that is made together with the finding.
+type TagSale struct {
+	EPC          string `json:"epc"`
+	DeviceID     int64  `json:"deviceId"`
+	CloseEventID string `json:"closeEventId"`
+	OrderID      string `json:"orderId,omitempty"`
 }
 
 // Raw is JSON text that is kept as it came.

@@ -158,6 +158,24 @@ var stateOf = map[cabinet.TagPlace]inventory.TagState{
 	cabinet.TagHere: inventory.TagInCabinet, cabinet.TagSold: inventory.TagSold, cabinet.TagLost: inventory.TagLost,
 }
 
+// nameSales tells a person which order to look at where a tag was sold before. Once the tag has a new place the books forget it.
+func (b *books) nameSales(v *verdict) {
+	for i := range v.evidence.Findings {
+		f := &v.evidence.Findings[i]
+		if f.Reason != cabinet.ReasonEPCAlreadySold {
+			continue
+		}
+		for _, epc := range f.Evidence.EPCs {
+			tag, _ := b.tags.Tag(epc)
+			sale := cabinet.TagSale{EPC: epc, DeviceID: tag.DeviceID, CloseEventID: tag.CloseEventID}
+			if tag.OrderID != nil {
+				sale.OrderID = FormatID(*tag.OrderID)
+			}
+			f.Sales = append(f.Sales, sale)
+		}
+	}
+}
+
 // note keeps what an event changed beside stock, for the events behind it.
 func (b *books) note(it *item, v *verdict) {
 	for _, move := range v.evidence.Tags {

@@ -84,6 +84,15 @@ func TestATagHasOnePlace(t *testing.T) {
 	if !strings.Contains(refund, `"refundProductId":7`) {
 		t.Errorf("no refund is suggested: %s", refund)
 	}
+	// e3 came in the group of the sale, whose order had no number yet.
+	again := s.rows("SELECT evidence FROM reviews WHERE close_event_id = 'e3'")[0]
+	if want := `"sales":[{"epc":"` + tagA + `","deviceId":1001,"closeEventId":"e2"}]`; !strings.Contains(again, want) {
+		t.Errorf("sold twice: %s, want %s", again, want)
+	}
+	want := `"sales":[{"epc":"` + tagA + `","deviceId":1001,"closeEventId":"e2","orderId":"` + got[1].OrderID + `"}]`
+	if !strings.Contains(refund, want) {
+		t.Errorf("a sold tag that is back: %s, want %s", refund, want)
+	}
 	if diff := cmp.Diff([]string{"44|in_cabinet|1001|0", "45|in_cabinet|1001|0"}, s.tags()); diff != "" {
 		t.Errorf("places in the end (- wanted, + found):\n%s", diff)
 	}

@@ -22,6 +22,7 @@ func (s *Service) judge(tx *gorm.DB, b *batch, f *fresh, k *known, locking inven
 	verdicts := make([]verdict, len(f.first))
 	for i, it := range f.first {
 		verdicts[i] = s.rules.judge(it.event, books.shelf(it), books.prices, it.pricedAt(), it.ReceivedAt)
+		books.nameSales(&verdicts[i])
 		books.note(it, &verdicts[i])
 	}
 	if books.stock, err = inventory.OpenLedger(tx, keysOf(f.first, verdicts), locking); err != nil {

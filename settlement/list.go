@@ -243,9 +243,10 @@ func (w *where) equal(column string, id int64) {
 	}
 }
 
+// text compares lengths too, since = takes no notice of spaces at the end.
 func (w *where) text(column, text string) {
 	if text != "" {
-		w.and(column+" = ?", text)
+		w.and(column+" = ? AND CHAR_LENGTH("+column+") = CHAR_LENGTH(?)", text, text)
 	}
 }
 

@@ -114,8 +114,8 @@ func FuzzAnyTextIsReadOrRefused(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		rows, problems, err := readTable(strings.NewReader(text), productColumns, nil)
-		if err == nil && len(rows)+problems.count > strings.Count(text, "\n")+strings.Count(text, "\r")+1 {
+		rows, err := readTable(strings.NewReader(text), productColumns, nil)
+		if err == nil && len(rows) > strings.Count(text, "\n")+strings.Count(text, "\r")+1 {
 			t.Errorf("%q has %d rows", text, len(rows))
 		}
 	})

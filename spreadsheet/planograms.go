@@ -38,23 +38,24 @@ type Planograms struct{ Changed, Unchanged int }
 // ReadPlanograms replaces the whole planogram of each cabinet that a file names, all of them or none; other cabinets keep
 // theirs. It fails with [Problems].
 func ReadPlanograms(ctx context.Context, db *database.DB, from io.Reader) (Planograms, error) {
-	rows, problems, err := readTable(from, planogramColumns, planogramColumns)
+	rows, err := readTable(from, planogramColumns, planogramColumns)
 	if err != nil {
 		return Planograms{}, err
 	}
-	wanted := map[int64]*planogram{}
+	wanted, unreadable := map[int64]*planogram{}, map[int]error{}
 	for _, r := range rows {
 		if err := r.lane(wanted); err != nil {
-			problems.add(r.line, err)
+			unreadable[r.line] = err
 		}
-	}
-	if err := problems.orNil(); err != nil {
-		return Planograms{}, err
 	}
 	var done Planograms
 	err = db.InTx(ctx, func(tx *gorm.DB) error {
-		done, problems = Planograms{}, &Problems{}
-		if err := checkLines(tx, wanted, problems); err != nil {
+		var problems Problems
+		done = Planograms{}
+		for line, wrong := range unreadable {
+			problems.add(line, wrong)
+		}
+		if err := checkLines(tx, wanted, &problems); err != nil {
 			return err
 		}
 		if err := problems.orNil(); err != nil {
@@ -75,6 +76,9 @@ type planogram struct {
 }
 
 func (r row) lane(wanted map[int64]*planogram) error {
+	if r.wrong != nil {
+		return r.wrong
+	}
 	var cells [5]int64
 	for i, column := range planogramColumns {
 		value, there, err := r.number(column)

@@ -32,11 +32,8 @@ func WriteProducts(ctx context.Context, db *database.DB, to io.Writer) error {
 // by sku where it has none, and adds it where there is none; products that no line names stay as they are, and so
 // does whatever the file has no column for. It fails with [Problems].
 func ReadProducts(ctx context.Context, db *database.DB, from io.Reader) (inventory.Merged, error) {
-	rows, problems, err := readTable(from, productColumns, nil)
+	rows, err := readTable(from, productColumns, nil)
 	if err != nil {
-		return inventory.Merged{}, err
-	}
-	if err := problems.orNil(); err != nil {
 		return inventory.Merged{}, err
 	}
 	drafts := make([]inventory.Draft, len(rows))
@@ -47,6 +44,7 @@ func ReadProducts(ctx context.Context, db *database.DB, from io.Reader) (invento
 		}
 	}
 	merged, err := inventory.NewCatalogue(db).Merge(ctx, drafts)
+	problems := &Problems{}
 	for i, wrong := range inventory.RefusedIn(err) {
 		problems.add(rows[i].line, wrong)
 	}
@@ -58,6 +56,9 @@ func ReadProducts(ctx context.Context, db *database.DB, from io.Reader) (invento
 
 // product is what a row asks for. An empty cell takes an optional value away.
 func (r row) product() (inventory.Draft, error) {
+	if r.wrong != nil {
+		return inventory.Draft{}, r.wrong
+	}
 	id, numbered, err := r.number("productId")
 	if err == nil && numbered && id < 1 {
 		err = fmt.Errorf("productId %d: give 1 or more, or leave it empty", id)

@@ -135,6 +135,8 @@ func TestEachWrongLineIsNamedAndNothingIsImported(t *testing.T) {
 		"no price":             {"sku,name,priceMinor\nA,a,\nCOLA,x,\n", []string{"line 2: priceMinor", "line 3: priceMinor"}},
 		"a new one, no price":  {"sku,name\nA,a\n", []string{"line 2: priceMinor"}},
 		"a new one, no name":   {"sku,priceMinor\nA,1\n", []string{"line 2: name"}},
+		"unreadable and contradicting": {"sku,name,priceMinor,gtin\nA,a,1\nB,b,x,\nC,c,1,40170725\n",
+			[]string{"line 2: 3 cells", "line 3: priceMinor", "line 4: gtin is taken"}},
 		"several": {"sku,name,priceMinor,gtin\nA,a,-1,\n,b,1,\nC,c,1,123\nD,d,1,\n",
 			[]string{"line 2: priceMinor", "line 3: sku", "line 4: gtin"}},
 		"a number out of range": {"productId,sku,name,priceMinor\n0,A,a,1\n9007199254740992,B,b,1\n99999999999999999999,C,c,1\n",
@@ -230,6 +232,12 @@ func TestPlanogramsAreReplacedByCabinet(t *testing.T) {
 	}
 	_, err = read("deviceId,lane,productId,capacity,parLevel\n1,1,9,5,5\n9,1,7,5,5\n9,2,7,5,5\n")
 	for _, line := range []string{"line 2: product 9: unknown product", "line 3: cabinet 9: no such cabinet", "line 4: cabinet 9"} {
+		if err == nil || !strings.Contains(err.Error(), line) {
+			t.Errorf("%v lacks %q", err, line)
+		}
+	}
+	_, err = read("deviceId,lane,productId,capacity,parLevel\n1,1,9,5,5\n9,1,7,5,5\n1,2,7,x,5\n1,3,7\n")
+	for _, line := range []string{"line 2: product 9", "line 3: cabinet 9", `line 4: capacity "x"`, "line 5: 3 cells"} {
 		if err == nil || !strings.Contains(err.Error(), line) {
 			t.Errorf("%v lacks %q", err, line)
 		}

@@ -61,15 +61,17 @@ func (p *Problems) Error() string {
 type row struct {
 	line  int
 	cells map[string]string
+	wrong error // why it can't be read; nil for one that can
 }
 
-// readTable reads a file whose first line names columns, in any order: all of required, and others of known.
-func readTable(from io.Reader, known, required []string) ([]row, *Problems, error) {
+// readTable reads a file whose first line names columns, in any order: all of required, and others of known. Lines that can't
+// be read are among the rows, so that they are told together with whatever else is wrong.
+func readTable(from io.Reader, known, required []string) ([]row, error) {
 	text, err := readAll(from)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	s, problems := &scanner{text: text, line: 1}, &Problems{}
+	s := &scanner{text: text, line: 1}
 	header, more, err := s.next()
 	if err == nil && !more {
 		err = errors.New("file is empty")
@@ -78,26 +80,26 @@ func readTable(from io.Reader, known, required []string) ([]row, *Problems, erro
 		err = checkHeader(header.cells, known, required)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("line 1 is to name the columns %s: %w", strings.Join(known, ","), err)
+		return nil, fmt.Errorf("line 1 is to name the columns %s: %w", strings.Join(known, ","), err)
 	}
 	var rows []row
 	for {
 		rec, more, err := s.next()
 		switch {
 		case !more:
-			return rows, problems, nil
+			return rows, nil
 		case err == nil && len(rec.cells) != len(header.cells):
 			err = fmt.Errorf("%d cells, the first line has %d", len(rec.cells), len(header.cells))
 		}
 		if err != nil {
-			problems.add(rec.line, err)
+			rows = append(rows, row{line: rec.line, wrong: err})
 			continue
 		}
 		cells := make(map[string]string, len(rec.cells))
 		for i, cell := range rec.cells {
 			cells[header.cells[i]] = cell
 		}
-		rows = append(rows, row{rec.line, cells})
+		rows = append(rows, row{line: rec.line, cells: cells})
 	}
 }
 
