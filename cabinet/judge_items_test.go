@@ -84,9 +84,14 @@ func TestRestockDoors(t *testing.T) {
 			weights: "3:1430>1200 1:0>2500", strays: []cabinet.Stray{{Lane: 3, Grams: 230}},
 			want: `1x5 unit_weights`,
 		},
-		"left lying":                   {weights: "3:620>1100 1:0>2500", strays: strayOf1, want: `1x5 unit_weights, 3x4 unit_weights`},
-		"counted by the cabinet":       {items: "1x10 2x8", want: `1x10 cabinet_count, 2x8 cabinet_count`},
-		"counted and weighed":          {items: "1x5", weights: "1:0>2500", want: `1x5 unit_weights`},
-		"something unknown was put in": {weights: "2:345>875", want: `?2x2, !unexplained_weight/no_whole_units`},
+		"left lying":                         {weights: "3:620>1100 1:0>2500", strays: strayOf1, want: `1x5 unit_weights, 3x4 unit_weights`},
+		"counted by the cabinet":             {items: "1x10 2x8", want: `1x10 cabinet_count, 2x8 cabinet_count`},
+		"counted and weighed":                {items: "1x5", weights: "1:0>2500", want: `1x5 unit_weights`},
+		"late: what was sold and lost since": {tags: "> 2.1S 2.2L 2.3u", weights: "2:0>1035", want: `2x3 tags_and_scale`},
+		"late: elsewhere since":              {tags: "> 2.1E", want: `?2x1, !epc_elsewhere/tag_not_expected_here`},
+		"late: booked by a later door":       {tags: "> 2.1H 2.2u", want: `2x1 tags`},
+		"late: still there, sold since":      {tags: "2.1S > 2.1S 2.2u", want: `2x1 tags`},
+		"late: carried out and seen since":   {tags: "2.1H > ", want: `!evidence_disagrees/units_left_at_a_restock`},
+		"something unknown was put in":       {weights: "2:345>875", want: `?2x2, !unexplained_weight/no_whole_units`},
 	})
 }

@@ -110,6 +110,12 @@ func TestTagsChangePlaceOnlyWhereItIsSure(t *testing.T) {
 		"carried out by staff":             {cabinet.KindRestock, "", "2.1 2.2 > 2.2", []string{"2.1 lost"}},
 		"not here, and carried out":        {cabinet.KindRestock, "", "2.1s 2.2e 2.3u 2.4l > ", nil},
 		"lost before, gone at a sale":      {cabinet.KindSale, "", "2.1l > ", nil},
+		"late: sold and lost since":        {cabinet.KindRestock, "", "> 2.1S 2.2L 2.3u", []string{"2.3 here"}},
+		"late: carried out, seen since":    {cabinet.KindRestock, "", "2.1H > ", nil},
+		"late: booked by a later door":     {cabinet.KindRestock, "", "> 2.1H", nil},
+		"late: still there, sold since":    {cabinet.KindSale, "", "2.1S 2.2 > 2.1S", []string{"2.2 sold"}},
+		"late: came, sold and lost since":  {cabinet.KindSale, "", "> 2.1S 2.2L 2.3H", nil},
+		"late: gone, seen since":           {cabinet.KindSale, "", "2.1H > ", nil},
 		"booked in though the scale erred": {cabinet.KindRestock, "2:0>345", "> 2.1u 2.2u", []string{"2.1 here", "2.2 here"}},
 	}
 	for name, c := range cases {
@@ -174,6 +180,7 @@ func randomDoor(random *rand.Rand, s *cabinet.Shelf) *cabinet.Event {
 		for serial := range int64(random.IntN(12)) {
 			epc := encodeSGTIN(1, 5, 4012345, []int64{1, 2, 3, 4, 10, 77}[random.IntN(6)], serial)
 			s.Tags[epc] = places[random.IntN(len(places))]
+			s.Later[epc] = s.Tags[epc] != cabinet.TagUnknown && random.IntN(6) == 0
 			if random.IntN(4) > 0 {
 				e.RFID.Before = append(e.RFID.Before, epc)
 			}
@@ -336,6 +343,7 @@ func FuzzJudge(f *testing.F) {
 		for _, epc := range slices.Concat(e.RFID.Before, e.RFID.After) {
 			s.Overrides[epc] = int64(1 + random.IntN(8))
 			s.Tags[epc] = []cabinet.TagPlace{cabinet.TagHere, cabinet.TagSold, cabinet.TagUnknown}[random.IntN(3)]
+			s.Later[epc] = random.IntN(4) == 0
 		}
 		v := cabinet.Judge(e, s)
 		for _, l := range v.Lines {

@@ -19,7 +19,7 @@ func (j *judging) readTags() {
 		j.tag(epc, -j.way)
 	}
 	for _, epc := range stayed {
-		if j.shelf.Tags[epc] == TagSold {
+		if j.shelf.Tags[epc] == TagSold && !j.shelf.Later[epc] {
 			j.returned(epc)
 		}
 	}
@@ -82,18 +82,19 @@ func (j *judging) tag(epc string, way int64) {
 	}
 }
 
-// expected: a sale takes what the books have here, a restock brings what they don't have anywhere.
+// expected: a sale takes what the books have here, a restock brings what they don't have anywhere, or what was not yet sold
+// when its door closed.
 func (j *judging) expected(epc string) bool {
-	place := j.shelf.Tags[epc]
+	place, later := j.shelf.Tags[epc], j.shelf.Later[epc]
 	if j.way > 0 {
-		return place == TagHere
+		return place == TagHere && !later
 	}
-	return place == TagUnknown || place == TagLost
+	return place == TagUnknown || place == TagLost || place == TagSold && later
 }
 
 // tagBack judges a tag that came at a sale or left at a restock. One that the books have here and that comes was only
-// missed before; that it was seen again is noted. One that left with staff is no longer here, whatever a person then makes of
-// the stock: its next restock books it in again.
+// missed before; that it was seen again is noted. So was one that a later door sold or lost. One that left with staff is no
+// longer here, whatever a person then makes of the stock: its next restock books it in again.
 func (j *judging) tagBack(id int64, epc string) {
 	switch {
 	case j.way < 0:
@@ -104,6 +105,7 @@ func (j *judging) tagBack(id int64, epc string) {
 		}
 	case j.shelf.Tags[epc] == TagHere:
 		j.moveTag(epc, id, TagHere)
+	case j.shelf.Later[epc]:
 	case j.shelf.Tags[epc] == TagSold:
 		j.of(id).back++
 		j.returned(epc)
@@ -123,7 +125,11 @@ func (j *judging) returned(epc string) {
 	}
 }
 
+// moveTag leaves a tag where a later door put it.
 func (j *judging) moveTag(epc string, id int64, place TagPlace) {
+	if j.shelf.Later[epc] {
+		return
+	}
 	j.verdict.Tags = append(j.verdict.Tags, TagMove{EPC: epc, ProductID: id, Place: place})
 }
 
@@ -133,6 +139,8 @@ func (j *judging) misplaced(id int64, epc string) {
 		j.findTag(ReasonEPCAlreadySold, RuleTagPlace, epc, id)
 	case TagElsewhere:
 		j.findTag(ReasonEPCElsewhere, RuleTagPlace, epc, id)
+	case TagHere:
+		j.findTag(ReasonEvidenceDisagrees, RuleTagSeenLater, epc, id)
 	default:
 		j.findTag(ReasonEPCNotInCabinet, RuleTagPlace, epc, id)
 	}

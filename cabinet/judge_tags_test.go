@@ -29,6 +29,15 @@ func TestTagsAlone(t *testing.T) {
 		"an unknown tag came":                    {tags: "> 2.1u", want: `!epc_not_in_cabinet/tag_not_expected_here`},
 		"a tag that stayed though unknown":       {tags: "2.1u > 2.1u", want: ``},
 		"a product that no lane holds":           {tags: "10.1 > ", want: `10x1 tags`},
+
+		"late: still there, sold, lost and elsewhere since": {tags: "2.1S 2.2L 2.3E 2.4 > 2.1S 2.2L 2.3E", want: `2x1 tags`},
+		"late: seen only after the door, sold since":        {tags: "> 2.1S", want: ``},
+		"late: seen only after the door, lost since":        {tags: "> 2.1L", want: ``},
+		"late: seen only after the door, elsewhere since":   {tags: "> 2.1E", want: ``},
+		"late: gone, and sold since":                        {tags: "2.1S > ", want: `?2x1, !epc_already_sold/tag_not_expected_here`},
+		"late: gone, and lost since":                        {tags: "2.1L > ", want: `?2x1, !epc_not_in_cabinet/tag_not_expected_here`},
+		"late: gone, and elsewhere since":                   {tags: "2.1E > ", want: `?2x1, !epc_elsewhere/tag_not_expected_here`},
+		"late: gone, and seen here since":                   {tags: "2.1H 2.2 > ", want: `2x1 tags, ?2x1, !evidence_disagrees/later_door_saw_the_tag`},
 	})
 }
 
@@ -100,5 +109,17 @@ func TestTagsAndScales(t *testing.T) {
 			want: `2x1 unit_weights, !unknown_epc/tag_without_product`,
 		},
 		"half of the tags unreadable before": {weights: "1:2000>1000", tags: "1.1 1.2 > 1.2", want: `1x2 scale_counts`},
+		"late: one gone beside one sold since": {
+			weights: "2:690>345", tags: "2.1 2.2S > 2.2S",
+			want: `2x1 tags_and_scale`,
+		},
+		"late: missed before the door, sold since": {
+			weights: "2:690>345", tags: "2.1 > 2.2S",
+			want: `2x1 tags_and_scale`,
+		},
+		"late: gone by tag and scale, sold since": {
+			weights: "2:690>345", tags: "2.1S 2.2 > 2.2",
+			want: `?2x1, !epc_already_sold/tag_not_expected_here`,
+		},
 	})
 }

@@ -19,7 +19,7 @@ func testShelf() cabinet.Shelf {
 	s := cabinet.Shelf{
 		Lanes:    map[int]int64{1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 6: 6, 7: 7, 8: 2, 10: 11},
 		Products: map[int64]cabinet.Product{}, ByGTIN: map[string]int64{}, Overrides: map[string]int64{rawTag("A"): 2},
-		Tags: map[string]cabinet.TagPlace{}, Threshold: 0.8,
+		Tags: map[string]cabinet.TagPlace{}, Later: map[string]bool{}, Threshold: 0.8,
 	}
 	weights := map[int64][2]int64{1: {500, 10}, 2: {345, 6}, 3: {120, 0}, 4: {350, 8}, 5: {1000, 0}, 6: {0, 0}, 10: {200, 4}, 11: {720, 10}}
 	for id, w := range weights {
@@ -34,18 +34,20 @@ func testShelf() cabinet.Shelf {
 func rawTag(name string) string { return strings.Repeat("E", 23) + name }
 
 // testTag reads "2.17": product 2, serial 17; "Xn": a tag of no standard. A letter behind it is its place: s sold,
-// e elsewhere, l lost, u unknown; none is here.
+// e elsewhere, l lost, u unknown; none is here. A capital, or H for here, says that a later door put it there.
 func testTag(s *cabinet.Shelf, text string) string {
-	place := cabinet.TagHere
-	places := map[byte]cabinet.TagPlace{'s': cabinet.TagSold, 'e': cabinet.TagElsewhere, 'l': cabinet.TagLost, 'u': cabinet.TagUnknown}
-	if p, ok := places[text[len(text)-1]]; ok {
-		place, text = p, text[:len(text)-1]
+	place, later := cabinet.TagHere, false
+	places := map[byte]cabinet.TagPlace{
+		'h': cabinet.TagHere, 's': cabinet.TagSold, 'e': cabinet.TagElsewhere, 'l': cabinet.TagLost, 'u': cabinet.TagUnknown,
+	}
+	if last := text[len(text)-1]; last >= 'D' {
+		place, later, text = places[last|' '], last < 'a', text[:len(text)-1]
 	}
 	epc := rawTag(strings.TrimPrefix(text, "X"))
 	if product, serial, ok := strings.Cut(text, "."); ok {
 		epc = encodeSGTIN(1, 5, 4012345, number(product), number(serial))
 	}
-	s.Tags[epc] = place
+	s.Tags[epc], s.Later[epc] = place, later
 	return epc
 }
 

@@ -56,8 +56,10 @@ type Shelf struct {
 	ByGTIN    map[string]int64    // GTIN-14 to product
 	Overrides map[string]int64    // EPC in upper case to product: wins over the tag's own GTIN
 	Tags      map[string]TagPlace // place of each tag of the event, by EPC in upper case; a missing one is TagUnknown
-	Strays    []Stray             // as the last Verdict left them
-	Threshold float64             // confidence from which the cabinet's own count is taken, 0.8 by default
+	// Later are the tags whose place in Tags was decided by a door that closed after the event's, which came late: it stands.
+	Later     map[string]bool
+	Strays    []Stray // as the last Verdict left them
+	Threshold float64 // confidence from which the cabinet's own count is taken, 0.8 by default
 }
 
 // ProductOf names the product of a tag, by its EPC in upper case. decoded is false for a tag that neither the overrides nor SGTIN-96 explain;

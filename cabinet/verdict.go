@@ -133,6 +133,7 @@ const (
 	RuleTagUnreadable    Rule = "tag_without_product"
 	RuleTagPlace         Rule = "tag_not_expected_here"
 	RuleTagReturned      Rule = "sold_tag_is_back"
+	RuleTagSeenLater     Rule = "later_door_saw_the_tag" // that a door which came late saw leave
 	RuleAgainstTheDoor   Rule = "units_left_at_a_restock"
 	RuleWitnesses        Rule = "witnesses_disagree"
 	RuleBelowThreshold   Rule = "count_below_threshold"

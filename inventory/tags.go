@@ -30,6 +30,7 @@ type Tag struct {
 	CloseEventID string // the door that put it there or took it out; the id of the write-off that lost it
 	OrderID      *int64 // of a sold one
 	Version      int64
+	MovedAt      time.Time // when its place was written; zero once moved in this transaction
 }
 
 // Tags holds what the books know of some tags inside one transaction, and writes where they
@@ -60,8 +61,8 @@ func OpenTags(tx *gorm.DB, epcs []string, locking Locking) (*Tags, error) {
 
 func (t *Tags) read(tx *gorm.DB, epcs []string, locking Locking) error {
 	var found []*tagRow
-	err := tx.Raw(`SELECT epc, product_id, state, device_id, close_event_id, order_id, version
-		FROM epcs FORCE INDEX (PRIMARY) WHERE epc IN ? ORDER BY epc`+locking.suffix(), epcs).Scan(&found).Error
+	err := tx.Raw(`SELECT epc, product_id, state, device_id, close_event_id, order_id, version,
+		updated_at AS moved_at FROM epcs FORCE INDEX (PRIMARY) WHERE epc IN ? ORDER BY epc`+locking.suffix(), epcs).Scan(&found).Error
 	if err != nil {
 		return fmt.Errorf("read tags: %w", err)
 	}

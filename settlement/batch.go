@@ -60,6 +60,7 @@ func (b *batch) sort(items []*item, k *known) *fresh {
 			continue
 		}
 		it.at = it.position(sequence)
+		it.behind = it.at != nil && sequence.last != nil && it.at.Seq < *sequence.last
 		f.add(it)
 	}
 	return f

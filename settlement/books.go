@@ -22,6 +22,7 @@ type books struct {
 	byGTIN     map[string]int64
 	prices     inventory.Prices
 	tags       *inventory.Tags
+	movers     map[key]moment // doors that moved tags, as far as an event of the group may be older
 	strays     map[int64]*strays
 	stock      *inventory.Ledger
 }
@@ -44,6 +45,9 @@ func openBooks(tx *gorm.DB, items []*item, locking inventory.Locking) (b *books,
 		return nil, err
 	}
 	if b.tags, err = inventory.OpenTags(tx, epcs, locking); err != nil {
+		return nil, err
+	}
+	if err = b.readMovers(tx, items); err != nil {
 		return nil, err
 	}
 	return b, b.readProducts(tx, items, epcs)
@@ -127,10 +131,13 @@ func distinct[T int64 | string](list []T) []T {
 func (b *books) shelf(it *item) cabinet.Shelf {
 	shelf := cabinet.Shelf{
 		Lanes: b.planograms[it.key.deviceID], Products: b.products, ByGTIN: b.byGTIN,
-		Overrides: b.tags.Overrides(), Tags: map[string]cabinet.TagPlace{},
+		Overrides: b.tags.Overrides(), Tags: map[string]cabinet.TagPlace{}, Later: map[string]bool{},
 	}
 	for _, epc := range slices.Concat(it.event.RFID.Before, it.event.RFID.After) {
 		shelf.Tags[epc] = b.place(epc, it.key.deviceID)
+		if b.movedLater(epc, it) {
+			shelf.Later[epc] = true
+		}
 	}
 	if known := b.strays[it.key.deviceID]; known != nil {
 		shelf.Strays = known.list

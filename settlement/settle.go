@@ -25,6 +25,7 @@ type item struct {
 	key     key
 	digest  [32]byte
 	at      *inventory.Position // in the cabinet's sequence; nil without a seq
+	behind  bool                // an event of the cabinet with a later seq is settled
 	letter  *letter
 	retried bool   // lies among the dead letters already
 	planned []byte // the receipt that this run wants to keep

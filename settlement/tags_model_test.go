@@ -39,6 +39,14 @@ type tagDesk struct {
 	*rand.Rand
 	tags  map[string]tagPlace
 	doors []*tagDoor
+	held  []*heldDoor // closed, and not yet reported
+}
+
+// heldDoor is a door as it is reported; covered: tags vanish while the scale stands still.
+type heldDoor struct {
+	*tagDoor
+	stayed  []string
+	covered bool
 }
 
 func (d *tagDesk) in(epc string, state string, device int64) bool {
@@ -72,34 +80,69 @@ func (d *tagDesk) chance(p *tagDoor) (stayed []string) {
 }
 
 func (d *tagDesk) closeDoor() {
-	n := len(d.doors)
-	p := &tagDoor{device: int64(1001 + d.IntN(2)), id: fmt.Sprint("e", n), seq: n, restock: d.IntN(3) == 0}
-	covered := !p.restock && d.IntN(3) == 0 // tags vanish while the scale stands still
-	var stayed []string
-	members := []string{seq(n), fmt.Sprintf(`"kind":%q`, map[bool]string{true: "restock", false: "sale"}[p.restock]), `"userId":42`}
-	if covered {
+	n := len(d.doors) + len(d.held)
+	p := &heldDoor{tagDoor: &tagDoor{device: int64(1001 + d.IntN(2)), id: fmt.Sprint("e", n), seq: n, restock: d.IntN(3) == 0}}
+	if p.covered = !p.restock && d.IntN(3) == 0; p.covered {
 		here := d.some(func(epc string) bool { return d.in(epc, "in_cabinet", p.device) })
 		gone := min(len(here), 2)
-		p.gone, stayed, p.proposed = here[:gone], here[gone:], int64(gone)
-		members = append(members, oneLane(690, 690))
-	} else {
-		stayed = d.chance(p)
+		p.gone, p.stayed, p.proposed = here[:gone], here[gone:], int64(gone)
+		d.report(p)
+		return
 	}
-	text := func(a, b []string) string { return strings.Join(slices.Concat(a, b), " ") }
-	members = append(members, rfid(text(p.gone, stayed), text(p.came, stayed)))
-	d.receipts(p.device, event(p.device, p.id, members...))
-	waits := d.settled(p, stayed, covered)
-	p.ordered = p.units > 0 && !p.restock
-	d.doors = append(d.doors, p)
-	if waits {
+	p.stayed = d.chance(p.tagDoor)
+	if d.held = append(d.held, p); d.IntN(3) > 0 {
+		d.reportSome()
+	}
+}
+
+// reportSome lets one of the two cabinets report some of its doors in any order, as one group.
+func (d *tagDesk) reportSome() {
+	d.Shuffle(len(d.held), func(i, j int) { d.held[i], d.held[j] = d.held[j], d.held[i] })
+	var group, held []*heldDoor
+	for i, p := range d.held {
+		if i == 0 || p.device == d.held[0].device && d.IntN(2) == 0 {
+			group = append(group, p)
+		} else {
+			held = append(held, p)
+		}
+	}
+	d.held = held
+	d.report(group...)
+}
+
+func (d *tagDesk) report(group ...*heldDoor) {
+	var events []string
+	var waits []*tagDoor
+	for _, p := range group {
+		events = append(events, p.event())
+		if d.settled(p.tagDoor, p.stayed, p.covered) {
+			waits = append(waits, p.tagDoor)
+		}
+		p.ordered = p.units > 0 && !p.restock
+		d.doors = append(d.doors, p.tagDoor)
+	}
+	d.receipts(group[0].device, events...)
+	for _, p := range waits {
 		p.reviewID = d.review(p.device, p.id).ReviewID
 	}
 }
 
-// settled is what the door by itself does to the tags, and whether a person is asked.
+func (p *heldDoor) event() string {
+	text := func(a, b []string) string { return strings.Join(slices.Concat(a, b), " ") }
+	members := []string{
+		seq(p.seq), fmt.Sprintf(`"kind":%q`, map[bool]string{true: "restock", false: "sale"}[p.restock]), `"userId":42`,
+		rfid(text(p.gone, p.stayed), text(p.came, p.stayed)),
+	}
+	if p.covered {
+		members = append(members, oneLane(690, 690))
+	}
+	return event(p.device, p.id, members...)
+}
+
+// settled is what the door by itself does to the tags, and whether a person is asked. Where a later door put a tag, it stays.
 func (d *tagDesk) settled(p *tagDoor, stayed []string, covered bool) (waits bool) {
 	for _, epc := range p.gone {
-		switch here := d.in(epc, "in_cabinet", p.device); {
+		switch here := d.in(epc, "in_cabinet", p.device) && !d.late(p, epc); {
 		case covered:
 			waits = true
 		case here && p.restock:
@@ -115,15 +158,19 @@ func (d *tagDesk) settled(p *tagDoor, stayed []string, covered bool) (waits bool
 		}
 	}
 	for _, epc := range p.came {
-		switch at := d.tags[epc]; {
+		switch at, late := d.tags[epc], d.late(p, epc); {
+		case d.in(epc, "in_cabinet", p.device) && late:
 		case d.in(epc, "in_cabinet", p.device):
 			d.tags[epc] = tagPlace{"in_cabinet", p}
+		case p.restock && late:
+			p.units++
 		case p.restock && (at.state == "" || at.state == "lost"):
 			d.tags[epc] = tagPlace{"in_cabinet", p}
 			p.units++
 		case p.restock:
 			waits = true
 			p.proposed++
+		case late:
 		case at.state == "sold":
 			d.tags[epc], waits = tagPlace{"in_cabinet", p}, true
 		default:
@@ -131,11 +178,17 @@ func (d *tagDesk) settled(p *tagDoor, stayed []string, covered bool) (waits bool
 		}
 	}
 	for _, epc := range stayed {
-		if d.in(epc, "sold", 0) {
+		if d.in(epc, "sold", 0) && !d.late(p, epc) {
 			d.tags[epc], waits = tagPlace{"in_cabinet", p}, true
 		}
 	}
 	return waits
+}
+
+// late: a later door put the tag where it is.
+func (d *tagDesk) late(p *tagDoor, epc string) bool {
+	at := d.tags[epc]
+	return at.by != nil && p.before(at.by)
 }
 
 func (d *tagDesk) decideAny() {
@@ -216,6 +269,9 @@ func (d *tagDesk) brought(p *tagDoor, more int64) {
 }
 
 func (d *tagDesk) reopenAny() {
+	if len(d.doors) == 0 {
+		return
+	}
 	p := d.doors[d.IntN(len(d.doors))]
 	if !p.ordered || p.reviewID != 0 {
 		return
@@ -248,8 +304,8 @@ func (d *tagDesk) compare() {
 	}
 }
 
-// TestTagsEqualTheModel: whatever doors report and people decide in whatever order, each tag is in the one place where the model has it,
-// and no order has more tags than units.
+// TestTagsEqualTheModel: whatever doors report, also late, and people decide in whatever order, each tag is in the one place
+// where the model has it, and no order has more tags than units.
 func TestTagsEqualTheModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -263,7 +319,7 @@ func TestTagsEqualTheModel(t *testing.T) {
 			}
 			for range 120 {
 				switch n := d.IntN(8); {
-				case n < 4 || len(d.doors) == 0:
+				case n < 4:
 					d.closeDoor()
 				case n < 5:
 					d.reopenAny()
