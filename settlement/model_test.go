@@ -89,9 +89,9 @@ func (m *model) settle(h happening) {
 }
 
 // script makes a run of events, resends, contradictions and restocks.
-func script(random *rand.Rand) []happening {
+func script(random *rand.Rand, length int) []happening {
 	var events, all []happening
-	for n := range 150 {
+	for n := range length {
 		device := int64(1001 + random.IntN(3))
 		switch r := random.IntN(40); {
 		case r < 1:
@@ -138,39 +138,57 @@ func TestBooksEqualTheModel(t *testing.T) {
 		for _, size := range []int{1, 9, 100} {
 			t.Run(fmt.Sprintf("seed %d groups of %d", seed, size), func(t *testing.T) {
 				t.Parallel()
-				all := script(rand.New(rand.NewPCG(seed, 3)))
-				s, m := newShop(t), newModel()
-				for device := int64(1001); device <= 1003; device++ {
-					s.cabinet(device)
-				}
-				var group []settlement.Delivery
-				flush := func() {
-					for n, a := range s.Settle(context.Background(), group) {
-						if a.Err != nil || a.Receipt == nil {
-							t.Errorf("delivery %d: %+v", n, a)
-						}
-					}
-					group = nil
-				}
-				for _, h := range all {
-					if h.id == "" {
-						flush()
-						s.restock(h.device, 7, h.taken[0][1], 8, h.taken[1][1])
-						m.move(h.device, 7, h.taken[0][1])
-						m.move(h.device, 8, h.taken[1][1])
-						continue
-					}
-					m.settle(h)
-					if group = append(group, deliveriesOf(h.device, h.payload)...); len(group) == size {
-						flush()
-					}
-				}
-				flush()
-				m.compare(s)
-				s.audited()
+				runInGroups(t, script(rand.New(rand.NewPCG(seed, 3)), 150), size)
 			})
 		}
 	}
+}
+
+// The groups of a busy process, each of several statements: a restock by REST, which ends a group, is left out.
+func TestBooksOfGroupsAsLargeAsTheyGet(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2) {
+		all := slices.DeleteFunc(script(rand.New(rand.NewPCG(seed, 4)), 700), func(h happening) bool { return h.id == "" })
+		for _, size := range []int{1, 500} {
+			t.Run(fmt.Sprintf("seed %d groups of %d", seed, size), func(t *testing.T) {
+				t.Parallel()
+				runInGroups(t, all, size)
+			})
+		}
+	}
+}
+
+func runInGroups(t *testing.T, all []happening, size int) {
+	t.Helper()
+	s, m := newShop(t), newModel()
+	for device := int64(1001); device <= 1003; device++ {
+		s.cabinet(device)
+	}
+	var group []settlement.Delivery
+	flush := func() {
+		for n, a := range s.Settle(context.Background(), group) {
+			if a.Err != nil || a.Receipt == nil {
+				t.Errorf("delivery %d: %+v", n, a)
+			}
+		}
+		group = nil
+	}
+	for _, h := range all {
+		if h.id == "" {
+			flush()
+			s.restock(h.device, 7, h.taken[0][1], 8, h.taken[1][1])
+			m.move(h.device, 7, h.taken[0][1])
+			m.move(h.device, 8, h.taken[1][1])
+			continue
+		}
+		m.settle(h)
+		if group = append(group, deliveriesOf(h.device, h.payload)...); len(group) == size {
+			flush()
+		}
+	}
+	flush()
+	m.compare(s)
+	s.audited()
 }
 
 func (m *model) compare(s *shop) {
