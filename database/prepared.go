@@ -3,9 +3,11 @@ package database
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync"
 
+	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 )
 
@@ -59,15 +61,18 @@ func (p preparedPool) ExecContext(ctx context.Context, _ string, args ...any) (s
 }
 
 // prepare prepares what is wanted. It takes a connection of its own, so whoever calls it holds none: all could be held by
-// callers that wait for one more.
+// callers that wait for one more. What the server refuses to prepare is run as it is.
 func (p *prepared) prepare(ctx context.Context) (err error) {
 	p.statements.Range(func(text, known any) bool {
 		if known.(*sql.Stmt) != nil {
 			return true
 		}
-		var fresh *sql.Stmt
-		if fresh, err = p.pool.PrepareContext(ctx, text.(string)); err != nil {
-			err = fmt.Errorf("prepare: %w", err)
+		fresh, failed := p.pool.PrepareContext(ctx, text.(string))
+		if refused := new(mysql.MySQLError); errors.As(failed, &refused) {
+			return true
+		}
+		if failed != nil {
+			err = fmt.Errorf("prepare: %w", failed)
 			return false
 		}
 		if !p.statements.CompareAndSwap(text, (*sql.Stmt)(nil), fresh) {

@@ -65,7 +65,7 @@ func (e *finalError) Unwrap() error { return e.error }
 
 func (db *DB) once(ctx context.Context, work func(tx *gorm.DB) error) (err error) {
 	if err := db.prepared.prepare(ctx); err != nil {
-		return err
+		return &connectError{err}
 	}
 	conn, err := db.sql.Conn(ctx)
 	if err != nil {

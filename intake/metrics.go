@@ -12,7 +12,7 @@ func newMetrics(i *Intake) *metrics {
 	m := &metrics{
 		groups: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "doortab", Name: "group_size", Help: "Messages settled in one group.",
-			Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500},
+			Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000},
 		}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "doortab", Name: "settle_seconds", Help: "Time to settle one group.",

@@ -1,6 +1,8 @@
 package settlement
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"doortab/cabinet"
@@ -16,6 +18,12 @@ type metrics struct {
 	seqGaps  prometheus.Counter
 	seqJumps prometheus.Counter
 	recalled *prometheus.CounterVec
+	phases   *prometheus.HistogramVec
+}
+
+// since notes how long a phase of a group took that began at a time.
+func (m *metrics) since(phase string, began time.Time) {
+	m.phases.WithLabelValues(phase).Observe(time.Since(began).Seconds())
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -26,6 +34,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "doortab", Name: name, Help: help}, []string{label})
 	}
 	m := &metrics{
+		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "doortab", Name: "settle_phase_seconds",
+			Help:    "Time of a group in each phase: decode, recall (from Redis), judge (with what it reads), write, commit, remember (in Redis).",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
+		}, []string{"phase"}),
 		outcomes: vector("settlements_total", "Events settled for the first time, by outcome.", "outcome"),
 		repeats:  vector("repeats_total", "Deliveries answered with an outcome that was there, by who knew it.", "source"),
 		letters:  vector("dead_letters_total", "Messages kept as dead letters, by reason.", "reason"),
@@ -38,7 +51,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 	m.begin()
 	if r != nil {
-		r.MustRegister(m.outcomes, m.repeats, m.letters, m.attempts, m.failures, m.short, m.seqGaps, m.seqJumps, m.recalled)
+		r.MustRegister(m.outcomes, m.repeats, m.letters, m.attempts, m.failures, m.short, m.seqGaps, m.seqJumps, m.recalled, m.phases)
 	}
 	return m
 }

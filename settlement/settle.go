@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -46,10 +47,12 @@ type key struct {
 // answers each. Where the group fails for a reason that one of them causes, it is split until
 // that one stands alone: only its Answer then has an Err.
 func (s *Service) Settle(ctx context.Context, deliveries []Delivery) []Answer {
+	began := time.Now()
 	items := make([]*item, len(deliveries))
 	for i := range deliveries {
 		items[i] = s.open(deliveries[i])
 	}
+	s.metrics.since("decode", began)
 	s.run(ctx, items)
 	answers := make([]Answer, len(items))
 	for i, it := range items {
@@ -59,7 +62,10 @@ func (s *Service) Settle(ctx context.Context, deliveries []Delivery) []Answer {
 }
 
 func (s *Service) run(ctx context.Context, items []*item) {
-	_ = s.settle(ctx, s.recall(ctx, items), inventory.Optimistic) // each answer has it
+	began := time.Now()
+	rest := s.recall(ctx, items)
+	s.metrics.since("recall", began)
+	_ = s.settle(ctx, rest, inventory.Optimistic) // each answer has it
 	for _, it := range items {
 		s.metrics.count(it)
 	}
@@ -149,6 +155,7 @@ func fail(items []*item, err error) {
 
 // try runs the transaction, again where R5 and R6 say so.
 func (s *Service) try(ctx context.Context, items []*item, locking inventory.Locking) (kept *batch, err error) {
+	var written time.Time
 	err = s.db.InTxCounted(ctx, func(tx *gorm.DB, attempt int) error {
 		s.metrics.attempts.WithLabelValues(strconv.Itoa(attempt)).Inc()
 		err := s.guard(func() (err error) {
@@ -159,6 +166,7 @@ func (s *Service) try(ctx context.Context, items []*item, locking inventory.Lock
 			for _, it := range items {
 				it.sent = append(it.sent, it.planned)
 			}
+			written = time.Now()
 			return nil
 		}
 		if database.IsLockWait(err) || len(items) > 1 && attempt > inventory.OptimisticAttempts {
@@ -166,6 +174,9 @@ func (s *Service) try(ctx context.Context, items []*item, locking inventory.Lock
 		}
 		return err
 	})
+	if err == nil {
+		s.metrics.since("commit", written)
+	}
 	return kept, err
 }
 
@@ -197,6 +208,7 @@ const looksAfterRepeat = 50
 
 // keep decides and writes the whole group.
 func (s *Service) keep(tx *gorm.DB, items []*item, locking inventory.Locking, look bool) (*batch, error) {
+	began := time.Now()
 	known, err := readKnown(tx, items, look)
 	if err != nil {
 		return nil, err
@@ -208,13 +220,21 @@ func (s *Service) keep(tx *gorm.DB, items []*item, locking inventory.Locking, lo
 		return nil, err
 	}
 	b.adoptSequences(fresh.first, known.sequences)
-	return b, b.write(tx, books)
+	s.metrics.since("judge", began)
+	began = time.Now()
+	if err := b.write(tx, books); err != nil {
+		return nil, err
+	}
+	s.metrics.since("write", began)
+	return b, nil
 }
 
 // committed remembers outcomes, after COMMIT and never before (R1), and tells of what an
 // operator should hear.
 func (s *Service) committed(ctx context.Context, items []*item, kept *batch) {
+	began := time.Now()
 	s.remember(ctx, items)
+	s.metrics.since("remember", began)
 	for _, it := range items {
 		if it.letter != nil && !it.retried {
 			s.log.Warn("Message kept as a dead letter.", "reason", it.letter.reason, "topic", it.Topic, "detail", it.letter.detail)

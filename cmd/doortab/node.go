@@ -52,6 +52,7 @@ type nodeConfig struct {
 	HTTPAddr     string `name:"http-addr" default:"127.0.0.1:8080" help:"Address of the REST API."`
 	HTTPTLSCert  string `name:"http-tls-cert" placeholder:"FILE" help:"PEM file of the API's certificate; it is read anew when it changes."`
 	HTTPTLSKey   string `name:"http-tls-key" placeholder:"FILE" help:"PEM file of its key."`
+	PprofAddr    string `name:"pprof-addr" placeholder:"ADDR" help:"Loopback address for Go's profiles, under /debug/pprof/; off without it."`
 	Currency     string `default:"CNY" help:"ISO 4217 code of every price."`
 	Workers      int    `default:"4" min:"1" max:"1000" help:"Groups of events settled at one time."`
 	MaxGroup     int    `default:"1000" min:"1" max:"10000" help:"Events in one group."`
@@ -80,6 +81,7 @@ type node struct {
 	secrets    *fleet.Authenticator
 	rest       *admin.Server
 	listener   net.Listener
+	profiles   net.Listener // nil: off
 
 	intakeJobs jobs
 	otherJobs  jobs
@@ -149,7 +151,10 @@ func (n *node) listen() (err error) {
 	if secure != nil {
 		n.listener = tls.NewListener(n.listener, secure)
 	}
-	return nil
+	if n.config.PprofAddr != "" {
+		n.profiles, err = listenForProfiles(n.config.PprofAddr)
+	}
+	return err
 }
 
 // encryption is nil where neither file is named.
@@ -201,6 +206,9 @@ func (n *node) start() {
 		n.otherJobs.start(n.orFail(n.broker.Serve))
 	}
 	n.otherJobs.start(n.orFail(func(ctx context.Context) error { return n.rest.Serve(ctx, n.listener) }))
+	if n.profiles != nil {
+		n.otherJobs.start(n.orFail(func(ctx context.Context) error { return serveProfiles(ctx, n.profiles) }))
+	}
 	n.otherJobs.start(n.orFail(n.statuses.Run))
 	n.otherJobs.start(n.orFail(n.receipts.Run))
 	n.intakeJobs.start(n.intake.Run)
@@ -265,6 +273,9 @@ func (n *node) close() error {
 	var errs []error
 	if n.listener != nil {
 		_ = n.listener.Close() // the server has closed it where it served
+	}
+	if n.profiles != nil {
+		_ = n.profiles.Close() // the same
 	}
 	if n.broker != nil {
 		n.broker.Close()
