@@ -117,12 +117,16 @@ func (w *wire) run(
 	return use(fleet, crew)
 }
 
-// flood is the throughput of a number of processes, as a side of a comparison.
-func (w *wire) flood(start worker, processes int, events *stream) func(context.Context, time.Duration) (float64, error) {
+// flood is the throughput of a number of processes, as a side of a comparison. It adds to costs.
+func (w *wire) flood(
+	start worker, processes int, events *stream, costs *wireCosts,
+) func(context.Context, time.Duration) (float64, error) {
 	return func(ctx context.Context, d time.Duration) (perSecond float64, err error) {
-		err = w.run(ctx, start, processes, events.publication, func(fleet *load.Load, _ []*process) (err error) {
-			perSecond, err = fleet.Flood(ctx, w.lab.outstanding, w.lab.warm(), d)
-			return err
+		err = w.run(ctx, start, processes, events.publication, func(fleet *load.Load, crew []*process) error {
+			return costs.around(w.programs(crew), func() (_ int, err error) {
+				perSecond, err = fleet.Flood(ctx, w.lab.outstanding, w.lab.warm(), d)
+				return fleet.Counts().Answered, err
+			})
 		})
 		return perSecond, err
 	}
@@ -169,7 +173,7 @@ func (w *wire) chooseCrew(ctx context.Context) error {
 	best, most := 0, 0.0
 	for _, workers := range crews {
 		w.rival.workers = workers
-		rate, err := w.flood(w.usual, 1, w.same)(ctx, w.lab.search)
+		rate, err := w.flood(w.usual, 1, w.same, &wireCosts{})(ctx, w.lab.search)
 		if err != nil {
 			return err
 		}

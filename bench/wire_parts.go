@@ -39,22 +39,23 @@ func (w *wire) measureThroughput(ctx context.Context) (Figure, error) {
 		return Figure{}, err
 	}
 	hot := w.events.of(hotCabinets)
+	costs := make([]wireCosts, 5)
 	spreads, err := w.lab.alternate(ctx,
-		side{"doortab", w.flood(w.doortab, 1, w.events)}, side{"usual", w.flood(w.usual, 1, w.same)},
-		side{"two processes", w.flood(w.doortab, 2, w.events)},
-		side{"hot", w.flood(w.doortab, 1, hot)}, side{"hot, two processes", w.flood(w.doortab, 2, hot)})
+		side{"doortab", w.flood(w.doortab, 1, w.events, &costs[0])}, side{"usual", w.flood(w.usual, 1, w.same, &costs[1])},
+		side{"two processes", w.flood(w.doortab, 2, w.events, &costs[2])},
+		side{"hot", w.flood(w.doortab, 1, hot, &costs[3])}, side{"hot, two processes", w.flood(w.doortab, 2, hot, &costs[4])})
 	if err != nil {
 		return Figure{}, err
 	}
-	one, usual, two, hotOne, hotTwo := spreads[0], spreads[1], spreads[2], spreads[3], spreads[4]
-	f := newFigure(one.median, usual.median, "receipts/s")
-	f.Details = map[string]float64{
-		"usual_workers": float64(w.rival.workers), "slices": float64(w.lab.slices), "slice_seconds": w.lab.slice.Seconds(),
-		"two_processes": two.median, "two_processes_ratio": ratio(two.median, one.median),
-		"hot": hotOne.median, "hot_two_processes": hotTwo.median, "hot_two_processes_ratio": ratio(hotTwo.median, hotOne.median),
+	f := newFigure(spreads[0].median, spreads[1].median, "receipts/s")
+	for i, name := range []string{"doortab", "usual", "two_processes", "hot", "hot_two_processes"} {
+		f.Details[name], f.Details[name+"_least"], f.Details[name+"_most"] = spreads[i].median, spreads[i].least, spreads[i].most
+		costs[i].perReceipt(f.Details, name)
 	}
-	one.edges(f.Details, "doortab")
-	usual.edges(f.Details, "usual")
+	f.Details["two_processes_ratio"] = ratio(spreads[2].median, spreads[0].median)
+	f.Details["hot_two_processes_ratio"] = ratio(spreads[4].median, spreads[3].median)
+	f.Details["usual_workers"], f.Details["slices"] = float64(w.rival.workers), float64(w.lab.slices)
+	f.Details["slice_seconds"] = w.lab.slice.Seconds()
 	return f, nil
 }
 
