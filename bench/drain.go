@@ -20,6 +20,7 @@ func (w *wire) measureDrain(ctx context.Context) (Figure, error) {
 	if err := w.chooseCrew(ctx); err != nil {
 		return Figure{}, err
 	}
+	w.resend = backlogResend
 	doortab, err := w.drain(ctx, w.doortab, w.events, w.lab.backlog)
 	if err != nil {
 		return Figure{}, err
@@ -38,6 +39,9 @@ func (w *wire) measureDrain(ctx context.Context) (Figure, error) {
 	}
 	return f, nil
 }
+
+// backlogResend is how long a cabinet waits that has published an event in vain for hours.
+const backlogResend = 5 * time.Minute
 
 // usualShare is which part of the backlog the usual design gets: its rate doesn't depend on it, and somebody waits.
 const usualShare = 10

@@ -41,6 +41,7 @@ type wire struct {
 	events  *stream // Doortab's
 	same    *stream // the usual design's
 	loads   int
+	resend  time.Duration // of the cabinets; 0 leaves it to the load
 }
 
 // newWire fills both databases, Doortab's with a number of cabinets.
@@ -108,7 +109,7 @@ func (w *wire) run(
 	w.loads++
 	fleet, err := load.Open(ctx, load.Config{
 		Address: w.broker.Address(), Name: fmt.Sprintf("load-%d", w.loads), Senders: senders,
-		Receipts: receipts, Next: next,
+		Receipts: receipts, Next: next, Resend: w.resend,
 	})
 	if err != nil {
 		return err

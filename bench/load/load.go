@@ -21,6 +21,9 @@ type Event struct {
 	Payload []byte
 }
 
+// longestWait is what a cabinet's wait doubles up to.
+const longestWait = 5 * time.Minute
+
 // Config says where the fleet is and what it reports. All fields but Resend are needed.
 type Config struct {
 	// Address is the broker's host and port, which lets everybody in.
@@ -33,7 +36,8 @@ type Config struct {
 	Receipts string
 	// Next makes the next event.
 	Next func() (Event, error)
-	// Resend is how long an event waits for its receipt before it is published again; 10 s where it is 0.
+	// Resend is how long an event waits for its receipt before it is published again, 10 s where it is 0. It doubles each time,
+	// up to 5 minutes.
 	Resend time.Duration
 }
 
@@ -58,6 +62,7 @@ type Load struct {
 type pending struct {
 	Event
 	first, last time.Time // when it was published
+	wait        time.Duration
 	sender      *conn
 }
 
@@ -152,7 +157,7 @@ func (l *Load) publish() error {
 		return err
 	}
 	now := time.Now()
-	p := &pending{Event: event, first: now, last: now, sender: l.senders[l.made%len(l.senders)]}
+	p := &pending{Event: event, first: now, last: now, wait: l.Resend, sender: l.senders[l.made%len(l.senders)]}
 	l.made++
 	l.mu.Lock()
 	l.outbox[event.ID] = p
@@ -182,31 +187,31 @@ func (l *Load) Counts() Counts {
 	return l.count
 }
 
-// resend publishes again what has waited for too long; it looks once a second.
+// resend publishes again what has waited for too long, and keeps the senders' connections alive; it looks once a second.
 func (l *Load) resend() error {
 	now := time.Now()
 	if now.Sub(l.checked) < time.Second {
 		return nil
 	}
 	l.checked = now
-	overdue := l.overdue(now)
-	for _, p := range overdue {
+	for _, p := range l.overdue(now) {
 		if err := p.sender.publish(p.Topic, p.Payload, false); err != nil {
 			return err
 		}
 	}
-	if len(overdue) == 0 {
-		return nil
+	var errs []error
+	for _, sender := range l.senders {
+		errs = append(errs, sender.ping())
 	}
-	return l.flush()
+	return errors.Join(errs...)
 }
 
 func (l *Load) overdue(now time.Time) (list []*pending) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range l.outbox {
-		if now.Sub(p.last) > l.Resend {
-			p.last = now
+		if now.Sub(p.last) > p.wait {
+			p.last, p.wait = now, min(2*p.wait, longestWait)
 			list = append(list, p)
 		}
 	}
