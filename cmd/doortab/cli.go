@@ -2,7 +2,10 @@ package main
 
 import (
 	"log/slog"
+	"runtime/debug"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"doortab/database"
 )
@@ -10,6 +13,8 @@ import (
 // commandLine is the whole of doortab's commands. Each flag has an environment variable
 // DOORTAB_ and its name.
 type commandLine struct {
+	Version kong.VersionFlag `env:"-" help:"Print the version and the commit that this program was built from, and end."`
+
 	Serve       serveCommand       `cmd:"" help:"Settle events and serve the REST API."`
 	Dev         devCommand         `cmd:"" help:"Try everything: private services, a demonstration fleet, an audit at the end."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database schema up or down, or show its state."`
@@ -25,6 +30,15 @@ type commandLine struct {
 	Import      importCommand      `cmd:"" help:"Read products or planograms from CSV."`
 	Export      exportCommand      `cmd:"" help:"Write products or planograms as CSV."`
 	DeadLetters deadLettersCommand `cmd:"" name:"dead-letters" help:"Messages that could not be settled and wait for somebody."`
+}
+
+// version is what the Go toolchain knows of this build: a tag, or the commit and its time; "(devel)" without a repository.
+func version() string {
+	build, known := debug.ReadBuildInfo()
+	if !known {
+		return "doortab (devel)"
+	}
+	return "doortab " + build.Main.Version + " " + build.GoVersion
 }
 
 // commandAnswerWait is how long a command may wait for one statement: altering or reading a

@@ -50,13 +50,12 @@ func TestInstallingPage(t *testing.T) {
 	withSettings := "set -a; . " + sh.dir + "/doortab.env; set +a\n"
 	sh.write("bin/installed", "#!/bin/sh\n"+withSettings+"exec "+sh.dir+"/bin/doortab \"$@\"\n", 0o700)
 	s := in.awaitServing(startProgram(t, filepath.Join(sh.dir, "bin/installed"), "serve"))
-	cabinet := page(t, "installing.md", "## 6. The first cabinet", "sh")
-	added := sh.run(withSettings + cabinet[0])
+	added := sh.run(withSettings + page(t, "installing.md", "## 7. The first cabinet", "sh")[0])
 	if !strings.Contains(added, `"username":"1001"`) {
 		t.Errorf("cabinet add says %s", added)
 	}
 	sh.run("mariadb doortab -e 'DELETE FROM cabinets'") // the simulated ones have its number
-	simulate := cabinet[1]
+	simulate := page(t, "installing.md", "## 6. A rehearsal", "sh")[0]
 	for from, to := range map[string]string{
 		"https://server.example:8443": s.http, "mqtts://server.example:8883": s.mqtt, "TOKEN": token[1], "30s": "3s",
 	} {

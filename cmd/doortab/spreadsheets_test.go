@@ -58,15 +58,17 @@ func TestImportAndExport(t *testing.T) {
 	}
 }
 
-// The commands of docs/operating.md, pasted into a shell.
-func TestFillingAndSpreadsheetsAsDocumented(t *testing.T) {
+// The commands of docs/operating.md, pasted into a shell, but for those that need the programs of Mosquitto.
+func TestOperatingPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operating.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	script := "set -euo pipefail\n"
-	for _, section := range []string{"REST", "Planogram, filling, restock list", "Products and planograms as CSV"} {
+	for _, section := range []string{
+		"REST", "Planogram, filling, restock list", "Deciding a review", "Taking stock", "Products and planograms as CSV",
+	} {
 		_, text, found := strings.Cut(string(page), "\n## "+section+"\n")
 		if !found {
 			t.Fatalf("docs/operating.md has no section %q", section)
@@ -87,13 +89,14 @@ func TestFillingAndSpreadsheetsAsDocumented(t *testing.T) {
 	shell := exec.CommandContext(t.Context(), "bash", "-c", script)
 	shell.Dir = folder
 	shell.Env = append(withoutSettings(os.Environ()), asProgram+"=1", "API="+d.ready.HTTP, "TOKEN="+d.ready.AdminToken,
-		"DOORTAB_DATABASE_DSN="+d.ready.DSN)
+		"DOORTAB_DATABASE_DSN="+d.ready.DSN, "DOORTAB_MQTT="+d.ready.MQTT)
 	out, err := shell.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, want := range []string{
-		`"lanes":[{"lane":1,`, "deviceId,site,productId,stock,parLevel,toBring", `"epc":"3036142C8C008F8000053244"`,
+		`"lanes":[{"lane":1,`, "1001,HQ,7,12,16,12", `"outcome":"restocked"`, `"epc":"3036142C8C008F8000053244"`,
+		`"status":"accepted"`, `"status":"void"`, `"delta":-2,"balance":20`, `"kind":"writeoff","delta":-2,"balance":16`,
 		"0 added, 0 changed", "planograms: 0 changed, ",
 	} {
 		if !strings.Contains(string(out), want) {
