@@ -34,9 +34,13 @@ func (db *DB) InTx(ctx context.Context, work func(tx *gorm.DB) error) error {
 // InTxCounted is [DB.InTx] for work that goes about its later attempts differently; the
 // first attempt is 1.
 func (db *DB) InTxCounted(ctx context.Context, work func(tx *gorm.DB, attempt int) error) error {
+	return db.attempts(ctx, func() []string { return nil }, work)
+}
+
+func (db *DB) attempts(ctx context.Context, turns func() []string, work func(tx *gorm.DB, attempt int) error) error {
 	wait := txFirstWait
 	for attempt := 1; ; attempt++ {
-		err := db.once(ctx, func(tx *gorm.DB) error { return work(tx, attempt) })
+		err := db.once(ctx, turns(), func(tx *gorm.DB) error { return work(tx, attempt) })
 		class := ClassOf(err)
 		if err == nil || attempt == txTries || (class != Retry && class != Unknown) || stuck(err, attempt) {
 			return err
@@ -63,7 +67,7 @@ type finalError struct{ error }
 
 func (e *finalError) Unwrap() error { return e.error }
 
-func (db *DB) once(ctx context.Context, work func(tx *gorm.DB) error) (err error) {
+func (db *DB) once(ctx context.Context, turns []string, work func(tx *gorm.DB) error) (err error) {
 	if err := db.prepared.prepare(ctx); err != nil {
 		return &connectError{err}
 	}
@@ -73,6 +77,7 @@ func (db *DB) once(ctx context.Context, work func(tx *gorm.DB) error) (err error
 	}
 	defer func() { _ = conn.Close() }()
 	ctx = context.WithoutCancel(ctx)
+	defer takeTurns(ctx, conn, turns)()
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)

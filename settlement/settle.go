@@ -156,7 +156,7 @@ func fail(items []*item, err error) {
 // try runs the transaction, again where R5 and R6 say so.
 func (s *Service) try(ctx context.Context, items []*item, locking inventory.Locking) (kept *batch, err error) {
 	var written time.Time
-	err = s.db.InTxCounted(ctx, func(tx *gorm.DB, attempt int) error {
+	err = s.db.InTurns(ctx, func() []string { return s.turns(items) }, func(tx *gorm.DB, attempt int) error {
 		s.metrics.attempts.WithLabelValues(strconv.Itoa(attempt)).Inc()
 		err := s.guard(func() (err error) {
 			kept, err = s.keep(tx, items, max(locking, inventory.LockingFor(attempt)), s.looksFirst(attempt))
@@ -169,6 +169,7 @@ func (s *Service) try(ctx context.Context, items []*item, locking inventory.Lock
 			written = time.Now()
 			return nil
 		}
+		s.noteConflict(err)
 		if database.IsLockWait(err) || len(items) > 1 && attempt > inventory.OptimisticAttempts {
 			return database.Final(err) // it is time to split
 		}

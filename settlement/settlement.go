@@ -62,6 +62,7 @@ type Service struct {
 	log        *slog.Logger
 	metrics    *metrics
 	lookFirst  atomic.Int64 // groups that are yet to look for repeats before they insert
+	takeTurns  atomic.Int64 // groups that are yet to take turns with other processes
 }
 
 // New makes a Service.

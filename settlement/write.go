@@ -2,6 +2,7 @@ package settlement
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -118,7 +119,9 @@ func (b *batch) write(tx *gorm.DB, books *books) error {
 	})
 	if err := insert(tx, "settlements", "", b.settlements, "device_id", "close_event_id", "outcome", "digest",
 		"order_id", "seq", "seq_epoch", "kind", "user_id", "session_id", "priced_at", "payload", "receipt", "received_at",
-		"settled_at"); err != nil {
+		"settled_at"); errors.Is(err, database.ErrConflict) {
+		return fmt.Errorf("%w: %w", errKnown, err)
+	} else if err != nil {
 		return err
 	}
 	if err := books.write(tx, b.now); err != nil {
