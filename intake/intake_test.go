@@ -297,7 +297,7 @@ func TestNothingIsAcknowledgedWhileTheDatabaseIsAway(t *testing.T) {
 	for n := range 100 {
 		b.offer(int64(1001+n%2), fmt.Sprint("e", n))
 	}
-	eventually(t, "several tries have failed", func() bool { return failures() > 300 })
+	eventually(t, "several tries have failed", func() bool { return failures() > 10 }) // a group may be one event: the others wait behind it
 	if got := b.acked(); len(got) != 1 || b.deferrals() > 0 {
 		t.Errorf("acknowledged %v, %d deferred", got, b.deferrals())
 	}
