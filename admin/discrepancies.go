@@ -14,7 +14,7 @@ type discrepancyView struct {
 	DeviceID  int64     `json:"deviceId"`
 	ProductID int64     `json:"productId"`
 	Kind      string    `json:"kind" enum:"shortfall,stocktake"`
-	Quantity  int64     `json:"quantity" doc:"shortfall: units taken beyond the books; stocktake: counted less booked."`
+	Quantity  int64     `json:"quantity" doc:"shortfall: units beyond the books, below 0 taken back by a review; stocktake: counted less booked."`
 	Ref       string    `json:"ref"`
 	CreatedAt time.Time `json:"createdAt"`
 }

@@ -131,6 +131,7 @@ func TestCorrections(t *testing.T) {
 			},
 			want: []string{
 				"I3 stock_movements device=1003 product=9 version=2: quantity -5, delta -1, shortfall 4",
+				"I3 stock_movements device=1003 product=9 version=3: quantity 2, delta 2, shortfall 0",
 			},
 		},
 		{

@@ -37,6 +37,7 @@ type movement struct {
 	stocktake           sql.Null[string] // likewise
 	asOf                place            // of that stock-take
 	refunded            sql.Null[int64]  // the order that a refund's ref names
+	reviewed            sql.Null[string] // the event of the review that ref may name
 }
 
 func (m *movement) key() string {
@@ -66,7 +67,8 @@ var readMovements = `
 SELECT m.archived, m.device_id, m.product_id, m.version, m.kind, m.ref, m.quantity, m.delta, m.balance, m.seq_epoch, m.seq,
        d.stock, d.version, d.counted_epoch, d.counted_seq, x.kind, x.quantity, s.outcome, s.order_id,
        ` + soldIn("order_lines") + ` + ` + soldIn("order_lines_archive") + `,
-       r.restock_id, w.writeoff_id, t.stocktake_id, t.seq_epoch, t.as_of_seq, COALESCE(o.order_id, oa.order_id)
+       r.restock_id, w.writeoff_id, t.stocktake_id, t.seq_epoch, t.as_of_seq, COALESCE(o.order_id, oa.order_id),
+       v.close_event_id
   FROM ` + movementTables.page() + ` m
   LEFT JOIN device_stock d ON d.device_id = m.device_id AND d.product_id = m.product_id
   LEFT JOIN discrepancies x ON x.device_id = m.device_id AND x.product_id = m.product_id AND x.version = m.version
@@ -78,6 +80,8 @@ SELECT m.archived, m.device_id, m.product_id, m.version, m.kind, m.ref, m.quanti
                     AND o.device_id = m.device_id
   LEFT JOIN orders_archive oa ON oa.order_id = CONVERT(IF(m.kind = 'refund', m.ref, NULL), UNSIGNED) AND CONVERT(oa.order_id, CHAR) = m.ref
                              AND oa.device_id = m.device_id
+  LEFT JOIN reviews v ON v.review_id = CONVERT(IF(m.kind = 'review', m.ref, NULL), UNSIGNED) AND CONVERT(v.review_id, CHAR) = m.ref
+                     AND v.device_id = m.device_id
  ORDER BY m.device_id, m.product_id, m.version, m.archived`
 
 func (a *auditor) movements(ctx context.Context) error {
@@ -87,7 +91,7 @@ func (a *auditor) movements(ctx context.Context) error {
 	row := []any{
 		&m.kind, &m.ref, &m.quantity, &m.delta, &m.balance, &m.at.epoch, &m.at.seq,
 		&m.stock, &m.stockVersion, &m.counted.epoch, &m.counted.seq, &m.discrepancyKind, &m.discrepancy, &m.outcome, &m.order,
-		&m.sold, &m.restock, &m.writeoff, &m.stocktake, &m.asOf.epoch, &m.asOf.seq, &m.refunded,
+		&m.sold, &m.restock, &m.writeoff, &m.stocktake, &m.asOf.epoch, &m.asOf.seq, &m.refunded, &m.reviewed,
 	}
 	err := a.eachOf(ctx, movementTables, readMovements, place, &m.archived, row, func() {
 		if m.device != l.last.device || m.product != l.last.product {
@@ -177,16 +181,16 @@ func (a *auditor) checkSale(l *ledger, m *movement) {
 }
 
 // checkBooked works out again what a movement did to the books: what happened, in full, or down to 0 with a shortfall of the
-// rest (R4), or nothing where a stock-take had counted it already (R13).
+// rest (R4), or nothing where a stock-take had counted it already (R13). What a review gives back takes back the event's shortfall first.
 func (a *auditor) checkBooked(l *ledger, m *movement, right bool) {
 	before := m.balance - m.delta
-	delta := max(m.quantity, -before)
+	delta := max(m.quantity, -before) - min(max(m.quantity, 0), l.lacking(m))
 	short := delta - m.quantity
 	if l.counted.covers(m.at) {
 		delta, short = 0, 0
 	}
 	recorded := m.discrepancyKind.V == kindShortfall // also one of nothing
-	if !right || m.delta != delta || m.shortfall() != short || recorded != (short > 0) {
+	if !right || m.delta != delta || m.shortfall() != short || recorded != (short != 0) {
 		a.i3.violated("%s: quantity %d, delta %d, shortfall %d", m.key(), m.quantity, m.delta, m.shortfall())
 	}
 }
@@ -271,7 +275,7 @@ func (a *auditor) discrepancies(ctx context.Context) error {
 			a.i4.violated("%s: ref %s, the movement's is %s", key, ref, movementRef.V)
 		case !slices.Contains(leaves[movementKind.V], kind):
 			a.i4.violated("%s: a %s of a %s", key, kind, movementKind.V)
-		case quantity == 0 || quantity < 0 && kind == kindShortfall:
+		case quantity == 0 || quantity < 0 && kind == kindShortfall && movementKind.V != kindReview:
 			a.i3.violated("%s: quantity %d", key, quantity)
 		}
 	})

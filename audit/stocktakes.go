@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 )
 
 // place is a place in a cabinet's sequence of events. Without an epoch it is none; an epoch without a seq comes before all
@@ -38,6 +39,30 @@ type ledger struct {
 	sum     int64
 	counted place   // the last stock-take's
 	placed  []event // since the last stock-take, or beyond it
+	short   map[taking]int64
+}
+
+// taking is an event whose units the books may have lacked. placed tells that it has a place in the cabinet's sequence.
+type taking struct {
+	event  string
+	placed bool
+}
+
+// takingOf is the event that a movement, or the review behind it, belongs to.
+func takingOf(m *movement) taking {
+	event := m.ref
+	if m.kind == kindReview {
+		event = m.reviewed.V
+	}
+	return taking{event, m.at.seq.Valid}
+}
+
+// lacking is what is on record of the shortfalls of a review's event, which is taken back before units return to the books.
+func (l *ledger) lacking(m *movement) int64 {
+	if m.kind != kindReview {
+		return 0
+	}
+	return max(0, l.short[takingOf(m)])
 }
 
 // event is the part of a movement that a stock-take looks back at.
@@ -51,10 +76,16 @@ func (l *ledger) add(m movement) {
 	if m.at.seq.Valid {
 		l.placed = append(l.placed, event{m.at, m.quantity, m.delta})
 	}
+	if m.kind == kindSale || m.kind == kindReview {
+		l.addShort(&m)
+	}
 	if m.kind != kindStocktake || !m.stocktake.Valid {
 		return
 	}
 	l.counted = m.asOf
+	if m.discrepancyKind.V == kindStocktake && m.discrepancy.V > 0 { // that made good what the books lacked
+		maps.DeleteFunc(l.short, func(t taking, _ int64) bool { return t.placed })
+	}
 	beyond := l.placed[:0] // none of the others is looked back at again: counts don't go back
 	for _, e := range l.placed {
 		if !l.counted.covers(e.at) {
@@ -62,6 +93,15 @@ func (l *ledger) add(m movement) {
 		}
 	}
 	l.placed = beyond
+}
+
+func (l *ledger) addShort(m *movement) {
+	if l.short == nil {
+		l.short = make(map[taking]int64)
+	}
+	if units := m.shortfall(); units != 0 {
+		l.short[takingOf(m)] += units
+	}
 }
 
 // after adds up what events of the same controller after a place had done before the count was booked.

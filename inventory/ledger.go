@@ -82,6 +82,9 @@ type Change struct {
 	// Ref names the document behind it: a close event id, the id of a restock, stock-take, write-off or review,
 	// the id of a refunded order.
 	Ref string
+	// Short is, of units that a review gives back, how many the books never gave: what is still on record of the shortfalls
+	// of the same event and product. 0 for any other change.
+	Short int64
 }
 
 // Position is a place in a cabinet's sequence of events. A replaced controller starts a new
@@ -97,7 +100,7 @@ type Movement struct {
 	Version    int64
 	Delta      int64 // what it did to the books
 	Balance    int64 // book stock after it
-	Shortfall  int64 // units taken that the books did not have (R4)
+	Shortfall  int64 // units taken that the books did not have (R4); negative where a review takes such back
 	Difference int64 // of a stock-take: units counted less units booked
 	CreatedAt  time.Time
 }
@@ -196,13 +199,14 @@ func makeRows(tx *gorm.DB, keys []Key) error {
 }
 
 // Book applies a change to its row, which must be among the keys of [OpenLedger], and
-// returns the movement. Book stock goes down to 0 and not below (R4); an event that a
-// stock-take has counted already moves nothing (R13).
+// returns the movement. Book stock goes down to 0 and not below (R4); what is given back
+// cancels what the books lacked before it adds to them; an event that a stock-take has counted
+// already moves nothing (R13).
 func (l *Ledger) Book(change Change, now time.Time) Movement {
 	r := l.rows[change.Key]
 	m := Movement{Change: change, CreatedAt: now}
 	if !r.counted(change.At) {
-		m.Delta = max(change.Quantity, -r.Stock)
+		m.Delta = max(change.Quantity, -r.Stock) - min(max(change.Quantity, 0), change.Short)
 		m.Shortfall = m.Delta - change.Quantity
 	}
 	return l.add(r, m)

@@ -29,6 +29,7 @@ type past struct {
 	sure        map[int64]int64
 	proposed    map[int64]int64
 	units       map[int64]int64 // on the order, or brought by a restock door
+	short       map[int64]int64 // of these, what the books never gave and no count has made good
 	ordered     bool            // it ever had a line
 	waiting     bool            // for the review of its outcome, or a reopened one
 }
@@ -69,14 +70,18 @@ func newDesk(t *testing.T, seed uint64) *desk {
 	return d
 }
 
-// move follows an event of a place in its cabinet's sequence: what was counted since moves nothing.
+// move follows an event of a place in its cabinet's sequence: what was counted since moves nothing, and what comes back
+// makes good what the books lacked before it adds to them.
 func (d *desk) move(p *past, product, units int64) {
 	k := [2]int64{p.device, product}
 	before := d.books.stock[k]
 	if d.countedUpTo(k).covers(p.at) {
 		d.books.version[k]++
 	} else {
-		d.books.move(p.device, product, units)
+		lacked, back := d.books.short[k], min(max(units, 0), p.short[product])
+		d.books.short[k] -= back
+		d.books.move(p.device, product, units-back)
+		p.short[product] += d.books.short[k] - lacked
 	}
 	d.placed[k] = append(d.placed[k], placed{p.at, units, d.books.stock[k] - before})
 }
@@ -134,7 +139,7 @@ func (d *desk) closeDoor() *past {
 	device := int64(1001 + d.IntN(2))
 	p := &past{
 		device: device, id: fmt.Sprint("e", len(d.events)+len(d.held)), restock: d.IntN(5) == 0, at: place{seq: none},
-		units: map[int64]int64{}, sure: map[int64]int64{}, proposed: map[int64]int64{},
+		units: map[int64]int64{}, short: map[int64]int64{}, sure: map[int64]int64{}, proposed: map[int64]int64{},
 	}
 	list := []string{}
 	for _, product := range []int64{7, 8, 9, 99} {

@@ -142,7 +142,7 @@ func (r *reviewRow) item() (Review, error) {
 type Discrepancy struct {
 	DeviceID, ProductID, Version int64
 	Kind                         string // shortfall, stocktake
-	Quantity                     int64  // shortfall: units taken beyond the books; stocktake: counted less booked
+	Quantity                     int64  // shortfall: units beyond the books, negative: taken back by a review; stocktake: counted less booked
 	Ref                          string // of the movement
 	CreatedAt                    time.Time
 }

@@ -199,28 +199,43 @@ func (e *pastEvent) orderNumber(now time.Time) int64 {
 	return e.order.OrderID
 }
 
-// book moves stock: what is charged beyond what stood leaves the books, what is given back returns to them. What a
-// stock-take has counted since then moves nothing (R13).
+// book moves stock: what is charged beyond what stood leaves the books, what is given back returns to them, as far as they
+// ever gave it. What a stock-take has counted since then moves nothing (R13).
 func (e *pastEvent) book(tx *gorm.DB, attempt int, change map[int64]int64, reviewID int64, now time.Time) error {
-	products := slices.Sorted(maps.Keys(change))
-	keys := make([]inventory.Key, len(products))
-	for i, product := range products {
-		keys[i] = inventory.Key{DeviceID: e.deviceID, ProductID: product}
+	moves := e.moves(change, reviewID)
+	keys := make([]inventory.Key, len(moves))
+	for i, c := range moves {
+		keys[i] = c.Key
 	}
 	ledger, err := inventory.OpenLedger(tx, keys, inventory.LockingFor(attempt))
 	if err != nil {
 		return err
 	}
+	short, err := e.short(tx, moves)
+	if err != nil {
+		return err
+	}
+	for _, c := range moves {
+		c.Short = short[c.ProductID]
+		ledger.Book(c, now)
+	}
+	return ledger.Write(tx, now)
+}
+
+// moves are what a decision does to the shelf, in ascending order of products.
+func (e *pastEvent) moves(change map[int64]int64, reviewID int64) []inventory.Change {
 	sign := int64(-1)
 	if e.restock {
 		sign = 1
 	}
-	for _, k := range keys {
-		ledger.Book(inventory.Change{
-			Key: k, Kind: inventory.Review, Quantity: sign * change[k.ProductID], At: e.at, Ref: FormatID(reviewID),
-		}, now)
+	var moves []inventory.Change
+	for _, product := range slices.Sorted(maps.Keys(change)) {
+		moves = append(moves, inventory.Change{
+			Key: inventory.Key{DeviceID: e.deviceID, ProductID: product}, Kind: inventory.Review, Quantity: sign * change[product],
+			At: e.at, Ref: FormatID(reviewID),
+		})
 	}
-	return ledger.Write(tx, now)
+	return moves
 }
 
 // underReview tells whether the order waits for a review other than the one given. A conflict's doesn't hold it: until

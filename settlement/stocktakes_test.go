@@ -230,4 +230,9 @@ func (d *desk) counts(k [2]int64, counted int64, at place) {
 	d.different[k] += counted - booked
 	d.books.stock[k], d.counted[k] = max(0, now), at
 	d.books.version[k]++
+	for _, p := range d.events {
+		if counted > booked && p.device == k[0] && p.at.seq != none {
+			delete(p.short, k[1])
+		}
+	}
 }

@@ -72,10 +72,14 @@ type row struct {
 	balance
 	counted int64 // the seq that the last stock-take counted up to
 	later   []placed
+	short   map[string]int64 // by event, what it took beyond the books, and no count has made good
 }
 
 // placed is what an event did, in units, with its place in the cabinet's sequence.
-type placed struct{ seq, units int64 }
+type placed struct {
+	seq, units int64
+	delta      int64 // what it did to the books
+}
 
 // walk says what is wrong with each row that drifted.
 func (r *replay) walk() map[stockKey]error {
@@ -97,7 +101,7 @@ func (r *replay) walk() map[stockKey]error {
 
 // check says what is wrong with a row of stock; nil where nothing is.
 func (r *replay) check(key stockKey) error {
-	at := &row{key: key, balance: r.want.opening[key]}
+	at := &row{key: key, balance: r.want.opening[key], short: make(map[string]int64)}
 	stock := r.got.stock[key]
 	var wrong error
 	for _, m := range inOrder(r.got.movements[key]) {
@@ -152,12 +156,16 @@ func (at *row) paper(p *paper) int64 {
 	if p.what == "restock" {
 		return units
 	}
+	missed := units - at.stock
 	for _, l := range at.later {
 		if l.seq > p.asOfSeq {
-			units += l.units
+			units, missed = units+l.units, missed+l.delta
 		}
 	}
 	at.counted = p.asOfSeq
+	if missed > 0 {
+		clear(at.short)
+	}
 	return max(0, units) - at.stock
 }
 
@@ -172,13 +180,16 @@ func (r *replay) unanswered(at *row, m movementRow) (int64, error) {
 	return 0, errors.New("nobody did that")
 }
 
-// move books units of an event, as far as there are any (R4), unless a count has seen them (R13).
-func (at *row) move(e *entry, units int64) int64 {
-	at.later = append(at.later, placed{e.seq, units})
-	if e.seq <= at.counted {
-		return 0
+// move books units of an event, as far as there are any (R4), unless a count has seen them (R13). What comes back was never
+// taken off the books as far as the event took more than they had.
+func (at *row) move(e *entry, units int64) (delta int64) {
+	if e.seq > at.counted {
+		short := at.short[e.key.id]
+		delta = max(units, -at.stock) - min(max(units, 0), short)
+		at.short[e.key.id] = short + delta - units
 	}
-	return max(units, -at.stock)
+	at.later = append(at.later, placed{e.seq, units, delta})
+	return delta
 }
 
 func (r *replay) event(at *row, m movementRow) (int64, error) {
