@@ -142,7 +142,7 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // lock lets one process archive: the server's own lock, which ends with the session. The steps are sound without it.
 func lock(ctx context.Context, db *database.DB) (release func(), err error) {
-	const name = "CONCAT('doortab-archive-', LEFT(SHA2(DATABASE(), 256), 32))"
+	name := database.LockName("archive-")
 	conn, err := db.SQL().Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("take the archive's lock: %w", err)

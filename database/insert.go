@@ -63,17 +63,13 @@ func insertText(tx *gorm.DB, table string, columns []string, rows [][]any, suffi
 		statement.WriteByte(')')
 	}
 	statement.WriteString(" " + suffix)
-	_, err := exec(tx, statement.String(), args...)
+	_, err := exec(tx, tx.Statement.ConnPool, statement.String(), args)
 	return err
 }
 
 // exec runs a statement that is made already, with its parameters as the driver takes them: gorm would go through the text of
 // a large group byte by byte to find them.
-func exec(tx *gorm.DB, statement string, args ...any) (changed int64, err error) {
-	return execOn(tx, tx.Statement.ConnPool, statement, args)
-}
-
-func execOn(tx *gorm.DB, pool gorm.ConnPool, statement string, args []any) (changed int64, err error) {
+func exec(tx *gorm.DB, pool gorm.ConnPool, statement string, args []any) (changed int64, err error) {
 	made := tx.Raw("")
 	made.Statement.ConnPool = pool
 	made.Statement.SQL.WriteString(statement)

@@ -25,29 +25,29 @@ type transaction struct {
 
 // execPrepared runs a statement of a fixed text. Inside a transaction of [DB.InTx] it is a prepared one from the second time on.
 func execPrepared(tx *gorm.DB, statement string, args []any) (changed int64, err error) {
-	inside, ok := tx.Statement.ConnPool.(transaction)
-	if !ok {
-		return exec(tx, statement, args...)
+	if inside, known := knownStatement(tx, statement); known != nil {
+		return exec(tx, preparedPool{inside, known}, statement, args)
 	}
-	known, _ := inside.prepared.statements.LoadOrStore(statement, (*sql.Stmt)(nil))
-	if known.(*sql.Stmt) == nil {
-		return exec(tx, statement, args...)
-	}
-	return execOn(tx, preparedPool{inside, known.(*sql.Stmt)}, statement, args)
+	return exec(tx, tx.Statement.ConnPool, statement, args)
 }
 
 // queryPrepared is execPrepared for a statement that reads.
 func queryPrepared(tx *gorm.DB, statement string, args ...any) (*sql.Rows, error) {
+	ctx := tx.Statement.Context
+	if inside, known := knownStatement(tx, statement); known != nil {
+		return inside.StmtContext(ctx, known).QueryContext(ctx, args...) //nolint:sqlclosecheck // the end of the transaction closes it
+	}
+	return tx.Statement.ConnPool.QueryContext(ctx, statement, args...)
+}
+
+// knownStatement is nil where the statement is not prepared; inside a transaction of [DB.InTx] it is wanted then.
+func knownStatement(tx *gorm.DB, statement string) (transaction, *sql.Stmt) {
 	inside, ok := tx.Statement.ConnPool.(transaction)
 	if !ok {
-		return tx.Raw(statement, args...).Rows()
+		return inside, nil
 	}
-	ctx := tx.Statement.Context
 	known, _ := inside.prepared.statements.LoadOrStore(statement, (*sql.Stmt)(nil))
-	if stmt := known.(*sql.Stmt); stmt != nil {
-		return inside.StmtContext(ctx, stmt).QueryContext(ctx, args...) //nolint:sqlclosecheck // the end of the transaction closes it
-	}
-	return inside.QueryContext(ctx, statement, args...)
+	return inside, known.(*sql.Stmt)
 }
 
 // preparedPool runs its one statement.

@@ -11,13 +11,9 @@ import (
 // ReadEach reads columns of each row that keys find, in one statement without locks; keys hold the primary key. The caller
 // closes what it returns.
 func ReadEach(tx *gorm.DB, table string, keys []Column, columns []string, rows [][]any) (*sql.Rows, error) {
-	on := make([]string, len(keys))
-	for i, key := range keys {
-		on[i] = fmt.Sprintf("s.%s = n.c%d", key.name, i)
-	}
 	values, parameter := valuesTable(keys, rows)
 	found, err := queryPrepared(tx, fmt.Sprintf("SELECT s.%s FROM %s n STRAIGHT_JOIN %s s FORCE INDEX (PRIMARY) ON %s",
-		strings.Join(columns, ", s."), values, table, strings.Join(on, " AND ")), parameter)
+		strings.Join(columns, ", s."), values, table, equal(keys)), parameter)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", table, err)
 	}

@@ -61,6 +61,15 @@ func valuesTable(columns []Column, rows [][]any) (table, parameter string) {
 	return "JSON_TABLE(?, '$[*]' COLUMNS (" + paths.String() + "))", string(append(text, ']'))
 }
 
+// equal joins a table s to the rows n of [valuesTable] by keys, their first columns.
+func equal(keys []Column) string {
+	on := make([]string, len(keys))
+	for i, key := range keys {
+		on[i] = fmt.Sprintf("s.%s = n.c%d", key.name, i)
+	}
+	return strings.Join(on, " AND ")
+}
+
 func appendJSON(text []byte, value any) []byte {
 	switch v := value.(type) {
 	case nil:

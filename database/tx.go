@@ -34,10 +34,13 @@ func (db *DB) InTx(ctx context.Context, work func(tx *gorm.DB) error) error {
 // InTxCounted is [DB.InTx] for work that goes about its later attempts differently; the
 // first attempt is 1.
 func (db *DB) InTxCounted(ctx context.Context, work func(tx *gorm.DB, attempt int) error) error {
-	return db.attempts(ctx, func() []string { return nil }, work)
+	return db.InTurns(ctx, func() []string { return nil }, work)
 }
 
-func (db *DB) attempts(ctx context.Context, turns func() []string, work func(tx *gorm.DB, attempt int) error) error {
+// InTurns is [DB.InTxCounted] for processes that get in each other's way: before an attempt begins, it takes the named locks that
+// turns gives, in that order, which must be the same everywhere, and keeps them until the attempt has ended. They only save
+// work: who doesn't get one within a second, goes on without.
+func (db *DB) InTurns(ctx context.Context, turns func() []string, work func(tx *gorm.DB, attempt int) error) error {
 	wait := txFirstWait
 	for attempt := 1; ; attempt++ {
 		err := db.once(ctx, turns(), func(tx *gorm.DB) error { return work(tx, attempt) })

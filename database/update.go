@@ -17,16 +17,13 @@ func UpdateEach(tx *gorm.DB, table string, keys, set []Column, rows [][]any) (in
 	if len(rows) == 0 {
 		return 0, nil
 	}
-	on, to := make([]string, len(keys)), make([]string, len(set))
-	for i, key := range keys {
-		on[i] = fmt.Sprintf("s.%s = n.c%d", key.name, i)
-	}
+	to := make([]string, len(set))
 	for i, column := range set {
 		to[i] = fmt.Sprintf("s.%s = n.c%d", column.name, len(keys)+i)
 	}
 	values, parameter := valuesTable(slices.Concat(keys, set), rows)
 	changed, err := execPrepared(tx, fmt.Sprintf("UPDATE %s n STRAIGHT_JOIN %s s FORCE INDEX (PRIMARY) ON %s SET %s",
-		values, table, strings.Join(on, " AND "), strings.Join(to, ", ")), []any{parameter})
+		values, table, equal(keys), strings.Join(to, ", ")), []any{parameter})
 	if err != nil {
 		return 0, fmt.Errorf("update %s: %w", table, err)
 	}

@@ -198,10 +198,10 @@ func (s *Service) guard(work func() error) (err error) {
 // seldom come alone.
 func (s *Service) looksFirst(attempt int) bool {
 	if attempt > 1 {
-		s.lookFirst.Store(looksAfterRepeat)
+		s.lookFirst.restart(looksAfterRepeat)
 		return true
 	}
-	return s.lookFirst.Load() > 0 && s.lookFirst.Add(-1) >= 0
+	return s.lookFirst.next()
 }
 
 // looksAfterRepeat is how many groups look first after one that had to run again.

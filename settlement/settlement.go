@@ -61,9 +61,17 @@ type Service struct {
 	rules      rules
 	log        *slog.Logger
 	metrics    *metrics
-	lookFirst  atomic.Int64 // groups that are yet to look for repeats before they insert
-	takeTurns  atomic.Int64 // groups that are yet to take turns with other processes
+	lookFirst  countdown // groups that are yet to look for repeats before they insert
+	takeTurns  countdown // groups that are yet to take turns with other processes
 }
+
+// countdown is how many groups are yet to do what the last trouble taught.
+type countdown struct{ left atomic.Int64 }
+
+func (c *countdown) restart(groups int64) { c.left.Store(groups) }
+
+// next counts a group off, and tells whether there was one left.
+func (c *countdown) next() bool { return c.left.Load() > 0 && c.left.Add(-1) >= 0 }
 
 // New makes a Service.
 func New(c Config) *Service {

@@ -22,13 +22,13 @@ var errKnown = errors.New("event is settled already")
 // same rows at the same time, and each group of one would undo a group of the other.
 func (s *Service) noteConflict(err error) {
 	if errors.Is(err, database.ErrConflict) && !errors.Is(err, errKnown) {
-		s.takeTurns.Store(turnsAfterConflict)
+		s.takeTurns.restart(turnsAfterConflict)
 	}
 }
 
 // turns names the parts that a group's cabinets belong to, ascending; none where nobody is in the way.
 func (s *Service) turns(items []*item) (names []string) {
-	if s.takeTurns.Load() <= 0 || s.takeTurns.Add(-1) < 0 {
+	if !s.takeTurns.next() {
 		return nil
 	}
 	var classes []int64

@@ -59,39 +59,41 @@ func (f outputFile) write(c *console, do func(io.Writer) error) error {
 	return os.WriteFile(f.File, content.Bytes(), 0o644) //nolint:gosec // a price list, for whom the user's umask lets read it
 }
 
-type importProducts struct {
+// importFlags say which file goes into which database.
+type importFlags struct {
 	databaseFlags
 	inputFile
 }
 
-// Run is called by the command line.
-func (i *importProducts) Run(ctx context.Context, c *console) error {
-	return i.withSchema(ctx, c, func(db *database.DB) error {
-		return i.read(func(from io.Reader) error {
-			done, err := spreadsheet.ReadProducts(ctx, db, from)
-			if err == nil {
-				c.printf("products: %d added, %d changed, %d unchanged\n", done.Added, done.Changed, done.Unchanged)
-			}
-			return err
-		})
+func (f *importFlags) load(ctx context.Context, c *console, do func(*database.DB, io.Reader) error) error {
+	return f.withSchema(ctx, c, func(db *database.DB) error {
+		return f.read(func(from io.Reader) error { return do(db, from) })
 	})
 }
 
-type importPlanograms struct {
-	databaseFlags
-	inputFile
+type importProducts struct{ importFlags }
+
+// Run is called by the command line.
+func (i *importProducts) Run(ctx context.Context, c *console) error {
+	return i.load(ctx, c, func(db *database.DB, from io.Reader) error {
+		done, err := spreadsheet.ReadProducts(ctx, db, from)
+		if err == nil {
+			c.printf("products: %d added, %d changed, %d unchanged\n", done.Added, done.Changed, done.Unchanged)
+		}
+		return err
+	})
 }
+
+type importPlanograms struct{ importFlags }
 
 // Run is called by the command line.
 func (i *importPlanograms) Run(ctx context.Context, c *console) error {
-	return i.withSchema(ctx, c, func(db *database.DB) error {
-		return i.read(func(from io.Reader) error {
-			done, err := spreadsheet.ReadPlanograms(ctx, db, from)
-			if err == nil {
-				c.printf("planograms: %d changed, %d unchanged\n", done.Changed, done.Unchanged)
-			}
-			return err
-		})
+	return i.load(ctx, c, func(db *database.DB, from io.Reader) error {
+		done, err := spreadsheet.ReadPlanograms(ctx, db, from)
+		if err == nil {
+			c.printf("planograms: %d changed, %d unchanged\n", done.Changed, done.Unchanged)
+		}
+		return err
 	})
 }
 
