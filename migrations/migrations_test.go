@@ -3,6 +3,7 @@ package migrations_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,14 +17,22 @@ import (
 	"doortab/migrations"
 )
 
-var versions = []int64{1, 2, 3, 4}
+var versions = []int64{1, 2, 3, 4, 5, 6}
 
 var all = []string{
-	"api_tokens", "audit_log", "cabinet_sequences", "cabinet_strays", "cabinets", "conflict_payloads_archive", "dead_letters",
-	"device_stock", "discrepancies", "door_sessions", "epc_overrides", "epcs", "idempotency_keys", "installation", "lanes",
-	"order_lines", "order_lines_archive", "orders", "orders_archive", "planogram_history", "product_prices", "products",
-	"restocks", "reviews", "settlement_conflicts", "settlement_payloads_archive", "settlements", "stock_movements",
-	"stock_movements_archive", "stocktakes", "writeoffs",
+	"api_tokens", "audit_log", "cabinet_sequences", "cabinet_strays", "cabinets", "claims", "conflict_payloads_archive",
+	"dead_letters", "device_stock", "discrepancies", "door_sessions", "epc_overrides", "epcs", "idempotency_keys", "installation",
+	"lanes", "marks", "order_lines", "order_lines_archive", "order_token_keys", "orders", "orders_archive", "planogram_history",
+	"product_prices", "products", "promotion_buckets", "promotion_epochs", "promotion_quota", "promotion_users", "promotion_uses",
+	"promotions", "reservation_lines", "reservations", "reserved_stock", "restocks", "reviews", "settlement_conflicts",
+	"settlement_payloads_archive", "settlements", "stock_movements", "stock_movements_archive", "stocktakes", "writeoffs",
+}
+
+// backwards lists the versions from the newest down to one.
+func backwards(to int64) []int64 {
+	down := slices.Clone(versions[to-1:])
+	slices.Reverse(down)
+	return down
 }
 
 func empty(t *testing.T) *database.DB {
@@ -80,7 +89,7 @@ func TestUpDownUp(t *testing.T) {
 		t.Errorf("up made the installation %s another one, %s", first, again)
 	}
 
-	for _, want := range []int64{4, 3, 2, 1, 0} {
+	for _, want := range append(backwards(1), 0) {
 		version, err := migrations.Down(t.Context(), db)
 		if err != nil || version != want {
 			t.Errorf("down took back %d (%v), not %d", version, err, want)
@@ -108,6 +117,8 @@ func TestList(t *testing.T) {
 			{Version: 2, Name: "00002_operator.sql", Applied: applied},
 			{Version: 3, Name: "00003_archive.sql", Applied: applied},
 			{Version: 4, Name: "00004_lean.sql", Applied: applied},
+			{Version: 5, Name: "00005_promotions.sql", Applied: applied},
+			{Version: 6, Name: "00006_reservations.sql", Applied: applied},
 		}
 		if diff := cmp.Diff(want, list); diff != "" {
 			t.Errorf("status (- wanted, + found):\n%s", diff)
@@ -126,7 +137,7 @@ func TestCheckNamesTheCommand(t *testing.T) {
 		prepare func(*testing.T, *database.DB)
 	}{
 		{"empty schema", "00001_main.sql", func(*testing.T, *database.DB) {}},
-		{"older schema", "00004_lean.sql", func(t *testing.T, db *database.DB) {
+		{"older schema", "00006_reservations.sql", func(t *testing.T, db *database.DB) {
 			up(t, db, versions...)
 			if _, err := migrations.Down(t.Context(), db); err != nil {
 				t.Fatal(err)
@@ -181,12 +192,14 @@ func TestDownBringsBackWhatIsArchived(t *testing.T) {
 		"INSERT INTO conflict_payloads_archive VALUES (1001, 'e', UNHEX(SHA2('x', 256)), 'said otherwise')",
 	)
 	for range 2 {
-		for _, want := range []int64{4, 3} {
+		for _, want := range backwards(3) {
 			if version, err := migrations.Down(t.Context(), db); err != nil || version != want {
 				t.Fatalf("down took back %d: %v", version, err)
 			}
 		}
-		exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (3, TRUE), (4, TRUE)")
+		for _, version := range versions[2:] {
+			exec(fmt.Sprintf("INSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, TRUE)", version))
+		}
 	}
 	for query, want := range map[string]string{
 		"SELECT close_event_id FROM orders WHERE order_id = 1":                "e",
