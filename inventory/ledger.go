@@ -18,37 +18,9 @@ import (
 	"doortab/database"
 )
 
-// OptimisticAttempts is how many transactions read rows plainly and write with their version
-// as the condition, before one locks them first (R5).
-const OptimisticAttempts = 3
-
 // rowsAtOnce bounds one statement: MariaDB makes of a longer IN list a join that takes locks in
 // an order of its own.
 const rowsAtOnce = 400
-
-// Locking says how a transaction reads the rows that it will write.
-type Locking int
-
-const (
-	// Optimistic reads plainly; [Ledger.Write] notices another writer by the version.
-	Optimistic Locking = iota
-	// ForUpdate locks each row as it is read, waiting for whoever holds it.
-	ForUpdate
-	// NoWait locks each row, and fails at once where somebody holds it.
-	NoWait
-)
-
-// LockingFor is the way that R5 prescribes for an attempt, counted from 1.
-func LockingFor(attempt int) Locking {
-	if attempt > OptimisticAttempts {
-		return ForUpdate
-	}
-	return Optimistic
-}
-
-func (l Locking) suffix() string {
-	return [...]string{Optimistic: "", ForUpdate: " FOR UPDATE", NoWait: " FOR UPDATE NOWAIT"}[l]
-}
 
 // Key names a row of book stock.
 type Key struct{ DeviceID, ProductID int64 }
@@ -126,7 +98,7 @@ type row struct {
 
 // OpenLedger reads the rows of keys in ascending order; a row that does not exist counts as
 // empty and is made by Write.
-func OpenLedger(tx *gorm.DB, keys []Key, locking Locking) (*Ledger, error) {
+func OpenLedger(tx *gorm.DB, keys []Key, locking database.Locking) (*Ledger, error) {
 	sorted := slices.Clone(keys)
 	slices.SortFunc(sorted, compareKeys)
 	sorted = slices.Compact(sorted)
@@ -134,7 +106,7 @@ func OpenLedger(tx *gorm.DB, keys []Key, locking Locking) (*Ledger, error) {
 	if len(sorted) == 0 {
 		return ledger, nil
 	}
-	if locking == ForUpdate {
+	if locking == database.ForUpdate {
 		if err := makeRows(tx, sorted); err != nil {
 			return nil, err
 		}
@@ -154,20 +126,20 @@ func OpenLedger(tx *gorm.DB, keys []Key, locking Locking) (*Ledger, error) {
 
 // readRows locks by a statement of its own, since MySQL locks nothing in a join with a table that has no locks. Its index is
 // forced because a plan that scans would wait for rows that nobody asked for.
-func readRows(tx *gorm.DB, keys []Key, locking Locking) (*sql.Rows, error) {
+func readRows(tx *gorm.DB, keys []Key, locking database.Locking) (*sql.Rows, error) {
 	list := make([][]any, len(keys))
 	for i, key := range keys {
 		list[i] = []any{key.DeviceID, key.ProductID}
 	}
-	if locking == Optimistic {
+	if locking == database.Optimistic {
 		return database.ReadEach(tx, "device_stock", stockKey[:2], stockColumns[:6], list)
 	}
 	return tx.Raw(`SELECT device_id, product_id, stock, version, counted_seq, counted_epoch
 		FROM device_stock FORCE INDEX (PRIMARY)
-		WHERE (device_id, product_id) IN ? ORDER BY device_id, product_id`+locking.suffix(), list).Rows()
+		WHERE (device_id, product_id) IN ? ORDER BY device_id, product_id`+locking.Clause(), list).Rows()
 }
 
-func (l *Ledger) read(tx *gorm.DB, keys []Key, locking Locking) error {
+func (l *Ledger) read(tx *gorm.DB, keys []Key, locking database.Locking) error {
 	found, err := readRows(tx, keys, locking)
 	if err != nil {
 		return fmt.Errorf("read book stock: %w", err)

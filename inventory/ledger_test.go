@@ -20,7 +20,7 @@ import (
 func key(productID int64) inventory.Key { return inventory.Key{DeviceID: 1001, ProductID: productID} }
 
 // book books changes of cabinet 1001 in one transaction.
-func book(t *testing.T, db *database.DB, locking inventory.Locking, changes ...inventory.Change) ([]inventory.Movement, error) {
+func book(t *testing.T, db *database.DB, locking database.Locking, changes ...inventory.Change) ([]inventory.Movement, error) {
 	t.Helper()
 	var movements []inventory.Movement
 	err := db.InTxCounted(t.Context(), func(tx *gorm.DB, attempt int) error {
@@ -29,7 +29,7 @@ func book(t *testing.T, db *database.DB, locking inventory.Locking, changes ...i
 		for _, c := range changes {
 			keys = append(keys, c.Key)
 		}
-		ledger, err := inventory.OpenLedger(tx, keys, max(locking, inventory.LockingFor(attempt)))
+		ledger, err := inventory.OpenLedger(tx, keys, max(locking, database.LockingFor(attempt)))
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func TestMovements(t *testing.T) {
 			want: []string{"2 0 5 0"}},
 	}
 	for _, c := range cases {
-		for _, locking := range []inventory.Locking{inventory.Optimistic, inventory.ForUpdate, inventory.NoWait} {
+		for _, locking := range []database.Locking{database.Optimistic, database.ForUpdate, database.NoWait} {
 			t.Run(fmt.Sprint(c.name, " ", locking), func(t *testing.T) {
 				t.Parallel()
 				db := databasetest.New(t)
@@ -145,17 +145,17 @@ func TestAnotherWriterOfTheRowIsNoticed(t *testing.T) {
 			t.Parallel()
 			db := databasetest.New(t)
 			if opening > 0 {
-				if _, err := book(t, db, inventory.Optimistic, brought(7, opening)); err != nil {
+				if _, err := book(t, db, database.Optimistic, brought(7, opening)); err != nil {
 					t.Fatal(err)
 				}
 			}
 			var refused error
 			err := db.InTx(t.Context(), func(tx *gorm.DB) error {
-				ledger, err := inventory.OpenLedger(tx, []inventory.Key{key(7)}, inventory.Optimistic)
+				ledger, err := inventory.OpenLedger(tx, []inventory.Key{key(7)}, database.Optimistic)
 				if err != nil {
 					return err
 				}
-				if _, err := book(t, db, inventory.Optimistic, brought(7, 1)); err != nil {
+				if _, err := book(t, db, database.Optimistic, brought(7, 1)); err != nil {
 					return database.Final(err)
 				}
 				ledger.Book(sold(7, 1), database.Now())
@@ -177,7 +177,7 @@ func TestAnotherWriterOfTheRowIsNoticed(t *testing.T) {
 func TestARowThatIsHeld(t *testing.T) {
 	t.Parallel()
 	db := databasetest.New(t)
-	if _, err := book(t, db, inventory.Optimistic, brought(7, 5), brought(8, 5)); err != nil {
+	if _, err := book(t, db, database.Optimistic, brought(7, 5), brought(8, 5)); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := db.SQL().BeginTx(t.Context(), nil)
@@ -190,7 +190,7 @@ func TestARowThatIsHeld(t *testing.T) {
 	}
 	open := func(productID int64) error {
 		return db.InTx(t.Context(), func(tx *gorm.DB) error {
-			_, err := inventory.OpenLedger(tx, []inventory.Key{key(productID)}, inventory.NoWait)
+			_, err := inventory.OpenLedger(tx, []inventory.Key{key(productID)}, database.NoWait)
 			return err
 		})
 	}
@@ -211,7 +211,7 @@ func TestManyRowsAtOnce(t *testing.T) {
 	for n := range int64(products) {
 		changes = append(changes, brought(products-n, 10))
 	}
-	for _, locking := range []inventory.Locking{inventory.Optimistic, inventory.Optimistic, inventory.ForUpdate} {
+	for _, locking := range []database.Locking{database.Optimistic, database.Optimistic, database.ForUpdate} {
 		if _, err := book(t, db, locking, changes...); err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestManyWriters(t *testing.T) {
 			for range rounds {
 				changes := []inventory.Change{brought(1, 1), brought(2, 1), brought(3, 1), brought(4, 1)}
 				random.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
-				if _, err := book(t, db, inventory.Locking(w%2), changes...); err != nil {
+				if _, err := book(t, db, database.Locking(w%2), changes...); err != nil {
 					t.Error(err)
 				}
 			}
@@ -296,12 +296,12 @@ func TestARestock(t *testing.T) {
 
 func TestLockingByAttempt(t *testing.T) {
 	t.Parallel()
-	var got []inventory.Locking
+	var got []database.Locking
 	for attempt := range 6 {
-		got = append(got, inventory.LockingFor(attempt+1))
+		got = append(got, database.LockingFor(attempt+1))
 	}
-	o, f := inventory.Optimistic, inventory.ForUpdate
-	if !slices.Equal(got, []inventory.Locking{o, o, o, f, f, f}) {
+	o, f := database.Optimistic, database.ForUpdate
+	if !slices.Equal(got, []database.Locking{o, o, o, f, f, f}) {
 		t.Error(got)
 	}
 }

@@ -55,7 +55,7 @@ func bookAll(tx *gorm.DB, attempt int, changes []Change, now time.Time, keep fun
 	if err := checkProducts(tx, keys); err != nil {
 		return nil, err
 	}
-	ledger, err := OpenLedger(tx, keys, LockingFor(attempt))
+	ledger, err := OpenLedger(tx, keys, database.LockingFor(attempt))
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func AddStocktake(tx *gorm.DB, attempt int, request StocktakeRequest, now time.T
 	if err := checkProducts(tx, keys); err != nil {
 		return nil, err
 	}
-	ledger, err := OpenLedger(tx, keys, LockingFor(attempt))
+	ledger, err := OpenLedger(tx, keys, database.LockingFor(attempt))
 	if err != nil {
 		return nil, err
 	}

@@ -110,11 +110,11 @@ func TestWhatACountMakesOfTheBooks(t *testing.T) {
 		},
 	}
 	for _, c := range cases {
-		for _, attempt := range []int{1, inventory.OptimisticAttempts + 1} {
+		for _, attempt := range []int{1, database.OptimisticAttempts + 1} {
 			t.Run(fmt.Sprint(c.name, " attempt ", attempt), func(t *testing.T) {
 				t.Parallel()
 				db := newShelf(t, c.lastSeq)
-				if _, err := book(t, db, inventory.Optimistic, c.booked...); err != nil {
+				if _, err := book(t, db, database.Optimistic, c.booked...); err != nil {
 					t.Fatal(err)
 				}
 				movements, err := count(t, db, attempt, c.counted, c.asOf...)
@@ -126,7 +126,7 @@ func TestWhatACountMakesOfTheBooks(t *testing.T) {
 					t.Errorf("delta, balance and difference %s, want %s: %+v", got, c.want, m)
 				}
 				checkDifference(t, db, m)
-				if _, err := book(t, db, inventory.Optimistic, c.late...); err != nil {
+				if _, err := book(t, db, database.Optimistic, c.late...); err != nil {
 					t.Fatal(err)
 				}
 				var stock int64
@@ -152,7 +152,7 @@ func checkDifference(t *testing.T, db *database.DB, m inventory.Movement) {
 func TestAReplacedControllersEventsAreBeforeACountSince(t *testing.T) {
 	t.Parallel()
 	db := newShelf(t, 10)
-	if _, err := book(t, db, inventory.Optimistic, brought(7, 5)); err != nil {
+	if _, err := book(t, db, database.Optimistic, brought(7, 5)); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, db, "UPDATE cabinet_sequences SET epoch = 1, last_seq = NULL")
@@ -161,7 +161,7 @@ func TestAReplacedControllersEventsAreBeforeACountSince(t *testing.T) {
 	}
 	old, fresh := sold(7, 1, 11), sold(7, 2)
 	fresh.At = &inventory.Position{Epoch: 1, Seq: 1}
-	movements, err := book(t, db, inventory.Optimistic, old, fresh)
+	movements, err := book(t, db, database.Optimistic, old, fresh)
 	if err != nil || movements[0].Delta != 0 || movements[1].Delta != -2 {
 		t.Errorf("%+v, %v", movements, err)
 	}
@@ -215,7 +215,7 @@ func TestACountBesideAnEventThatItHasSeen(t *testing.T) {
 	inFlight := func(t *testing.T, db *database.DB, meanwhile func(tx *gorm.DB), written func()) (movements []inventory.Movement) {
 		t.Helper()
 		err := db.InTxCounted(t.Context(), func(tx *gorm.DB, attempt int) error {
-			ledger, err := inventory.OpenLedger(tx, []inventory.Key{key(7)}, inventory.LockingFor(attempt))
+			ledger, err := inventory.OpenLedger(tx, []inventory.Key{key(7)}, database.LockingFor(attempt))
 			if err != nil {
 				return err
 			}
@@ -238,7 +238,7 @@ func TestACountBesideAnEventThatItHasSeen(t *testing.T) {
 	t.Run("the count commits first", func(t *testing.T) {
 		t.Parallel()
 		db := newShelf(t, 10)
-		if _, err := book(t, db, inventory.Optimistic, brought(7, 5)); err != nil {
+		if _, err := book(t, db, database.Optimistic, brought(7, 5)); err != nil {
 			t.Fatal(err)
 		}
 		movements := inFlight(t, db, func(*gorm.DB) {
@@ -250,11 +250,11 @@ func TestACountBesideAnEventThatItHasSeen(t *testing.T) {
 			t.Errorf("the event: %+v", m)
 		}
 	})
-	for _, attempt := range []int{1, inventory.OptimisticAttempts + 1} {
+	for _, attempt := range []int{1, database.OptimisticAttempts + 1} {
 		t.Run(fmt.Sprint("the event commits first, attempt ", attempt), func(t *testing.T) {
 			t.Parallel()
 			db := newShelf(t, 10)
-			if _, err := book(t, db, inventory.Optimistic, brought(7, 5)); err != nil {
+			if _, err := book(t, db, database.Optimistic, brought(7, 5)); err != nil {
 				t.Fatal(err)
 			}
 			counted := make(chan string, 1)
@@ -292,7 +292,7 @@ func waitUntilBlocked(t *testing.T, db *database.DB) {
 func TestAWriteoff(t *testing.T) {
 	t.Parallel()
 	db := newShelf(t, -1)
-	if _, err := book(t, db, inventory.Optimistic, brought(7, 2), brought(8, 2)); err != nil {
+	if _, err := book(t, db, database.Optimistic, brought(7, 2), brought(8, 2)); err != nil {
 		t.Fatal(err)
 	}
 	add := func(lines ...inventory.WriteoffLine) (movements []inventory.Movement, err error) {

@@ -48,7 +48,7 @@ type tagRow struct {
 
 // OpenTags reads the tags among epcs that the books have, in ascending order, and the
 // overrides for them.
-func OpenTags(tx *gorm.DB, epcs []string, locking Locking) (*Tags, error) {
+func OpenTags(tx *gorm.DB, epcs []string, locking database.Locking) (*Tags, error) {
 	t := &Tags{tags: map[string]*tagRow{}, moved: map[string]bool{}, assign: map[string]int64{}}
 	sorted := slices.Compact(slices.Sorted(slices.Values(epcs)))
 	for some := range slices.Chunk(sorted, rowsAtOnce) {
@@ -59,10 +59,10 @@ func OpenTags(tx *gorm.DB, epcs []string, locking Locking) (*Tags, error) {
 	return t, nil
 }
 
-func (t *Tags) read(tx *gorm.DB, epcs []string, locking Locking) error {
+func (t *Tags) read(tx *gorm.DB, epcs []string, locking database.Locking) error {
 	var found []*tagRow
 	err := tx.Raw(`SELECT epc, product_id, state, device_id, close_event_id, order_id, version,
-		updated_at AS moved_at FROM epcs FORCE INDEX (PRIMARY) WHERE epc IN ? ORDER BY epc`+locking.suffix(), epcs).Scan(&found).Error
+		updated_at AS moved_at FROM epcs FORCE INDEX (PRIMARY) WHERE epc IN ? ORDER BY epc`+locking.Clause(), epcs).Scan(&found).Error
 	if err != nil {
 		return fmt.Errorf("read tags: %w", err)
 	}

@@ -55,7 +55,7 @@ func AddWriteoff(tx *gorm.DB, attempt int, request WriteoffRequest, now time.Tim
 	if err != nil || len(productOf) == 0 {
 		return movements, err
 	}
-	return movements, request.lose(tx, productOf, LockingFor(attempt), now)
+	return movements, request.lose(tx, productOf, database.LockingFor(attempt), now)
 }
 
 // products maps each tag that is named to its product.
@@ -75,7 +75,7 @@ func (r *WriteoffRequest) products() (map[string]int64, error) {
 	return productOf, nil
 }
 
-func (r *WriteoffRequest) lose(tx *gorm.DB, productOf map[string]int64, locking Locking, now time.Time) error {
+func (r *WriteoffRequest) lose(tx *gorm.DB, productOf map[string]int64, locking database.Locking, now time.Time) error {
 	epcs := slices.Sorted(maps.Keys(productOf))
 	tags, err := OpenTags(tx, epcs, locking)
 	if err != nil {

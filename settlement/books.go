@@ -35,7 +35,7 @@ type strays struct {
 }
 
 // openBooks reads what the evidence of the group's events is laid against.
-func openBooks(tx *gorm.DB, items []*item, locking inventory.Locking) (b *books, err error) {
+func openBooks(tx *gorm.DB, items []*item, locking database.Locking) (b *books, err error) {
 	b = &books{products: map[int64]cabinet.Product{}, byGTIN: map[string]int64{}, strays: map[int64]*strays{}}
 	weighed, epcs := witnesses(items)
 	if b.planograms, err = inventory.ReadPlanograms(tx, weighed); err != nil {

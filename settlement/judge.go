@@ -6,12 +6,13 @@ import (
 	"gorm.io/gorm"
 
 	"doortab/cabinet"
+	"doortab/database"
 	"doortab/inventory"
 )
 
 // judge works out every fresh event, each on the shelf that the one before it left, and what
 // its copies in the same group are told. What it returns is booked and not written yet.
-func (s *Service) judge(tx *gorm.DB, b *batch, f *fresh, k *known, locking inventory.Locking) (*books, error) {
+func (s *Service) judge(tx *gorm.DB, b *batch, f *fresh, k *known, locking database.Locking) (*books, error) {
 	if err := b.enter(tx, f.first); err != nil {
 		return nil, err
 	}

@@ -207,7 +207,7 @@ func (e *pastEvent) book(tx *gorm.DB, attempt int, change map[int64]int64, revie
 	for i, c := range moves {
 		keys[i] = c.Key
 	}
-	ledger, err := inventory.OpenLedger(tx, keys, inventory.LockingFor(attempt))
+	ledger, err := inventory.OpenLedger(tx, keys, database.LockingFor(attempt))
 	if err != nil {
 		return err
 	}

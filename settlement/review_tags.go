@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 
 	"doortab/cabinet"
+	"doortab/database"
 	"doortab/inventory"
 )
 
@@ -37,7 +38,7 @@ type pastTags struct {
 func (e *pastEvent) placeTags(
 	tx *gorm.DB, attempt int, change map[int64]int64, orderID int64, waits bool, now time.Time,
 ) ([]tagChange, error) {
-	p, err := e.openTags(tx, orderID, inventory.LockingFor(attempt))
+	p, err := e.openTags(tx, orderID, database.LockingFor(attempt))
 	if p == nil || err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func (e *pastEvent) placeTags(
 }
 
 // openTags returns nil where the event has no such tags.
-func (e *pastEvent) openTags(tx *gorm.DB, orderID int64, locking inventory.Locking) (*pastTags, error) {
+func (e *pastEvent) openTags(tx *gorm.DB, orderID int64, locking database.Locking) (*pastTags, error) {
 	if len(e.payload) == 0 {
 		return nil, nil
 	}

@@ -65,7 +65,7 @@ func (s *Service) run(ctx context.Context, items []*item) {
 	began := time.Now()
 	rest := s.recall(ctx, items)
 	s.metrics.since("recall", began)
-	_ = s.settle(ctx, rest, inventory.Optimistic) // each answer has it
+	_ = s.settle(ctx, rest, database.Optimistic) // each answer has it
 	for _, it := range items {
 		s.metrics.count(it)
 	}
@@ -108,7 +108,7 @@ func (it *item) attribute(event *cabinet.Event, digest [32]byte, err error) {
 
 // settle keeps a group whole, or in parts where it fails for a reason of one of them. It
 // returns an error where the failure is the database's: the parts that are left would fail too.
-func (s *Service) settle(ctx context.Context, items []*item, locking inventory.Locking) error {
+func (s *Service) settle(ctx context.Context, items []*item, locking database.Locking) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (s *Service) settle(ctx context.Context, items []*item, locking inventory.L
 	switch {
 	case database.IsLockWait(err):
 		// Somebody holds a row of one of these. Each alone, the others need not wait for it.
-		parts, locking = byKey(items), inventory.NoWait
+		parts, locking = byKey(items), database.NoWait
 	case class == database.Permanent, class == database.Retry:
 		parts = halves(items)
 	}
@@ -136,7 +136,7 @@ func (s *Service) settle(ctx context.Context, items []*item, locking inventory.L
 	return err
 }
 
-func (s *Service) settleParts(ctx context.Context, parts [][]*item, locking inventory.Locking) (err error) {
+func (s *Service) settleParts(ctx context.Context, parts [][]*item, locking database.Locking) (err error) {
 	for _, part := range parts {
 		if err != nil {
 			fail(part, err)
@@ -154,12 +154,12 @@ func fail(items []*item, err error) {
 }
 
 // try runs the transaction, again where R5 and R6 say so.
-func (s *Service) try(ctx context.Context, items []*item, locking inventory.Locking) (kept *batch, err error) {
+func (s *Service) try(ctx context.Context, items []*item, locking database.Locking) (kept *batch, err error) {
 	var written time.Time
 	err = s.db.InTurns(ctx, func() []string { return s.turns(items) }, func(tx *gorm.DB, attempt int) error {
 		s.metrics.attempts.WithLabelValues(strconv.Itoa(attempt)).Inc()
 		err := s.guard(func() (err error) {
-			kept, err = s.keep(tx, items, max(locking, inventory.LockingFor(attempt)), s.looksFirst(attempt))
+			kept, err = s.keep(tx, items, max(locking, database.LockingFor(attempt)), s.looksFirst(attempt))
 			return err
 		})
 		if err == nil {
@@ -170,7 +170,7 @@ func (s *Service) try(ctx context.Context, items []*item, locking inventory.Lock
 			return nil
 		}
 		s.noteConflict(err)
-		if database.IsLockWait(err) || len(items) > 1 && attempt > inventory.OptimisticAttempts {
+		if database.IsLockWait(err) || len(items) > 1 && attempt > database.OptimisticAttempts {
 			return database.Final(err) // it is time to split
 		}
 		return err
@@ -208,7 +208,7 @@ func (s *Service) looksFirst(attempt int) bool {
 const looksAfterRepeat = 50
 
 // keep decides and writes the whole group.
-func (s *Service) keep(tx *gorm.DB, items []*item, locking inventory.Locking, look bool) (*batch, error) {
+func (s *Service) keep(tx *gorm.DB, items []*item, locking database.Locking, look bool) (*batch, error) {
 	began := time.Now()
 	known, err := readKnown(tx, items, look)
 	if err != nil {
