@@ -10,28 +10,33 @@ import (
 )
 
 // Column is a column whose values [ReadEach] or [UpdateEach] takes, with its type.
-type Column struct{ name, kind string }
+type Column struct{ name, kind, from string }
 
 func (c Column) as(n int) string { return fmt.Sprintf("c%d %s PATH '$[%d]'", n, c.kind, n) }
 
 // Int is a column of whole numbers.
-func Int(name string) Column { return Column{name, "BIGINT"} }
+func Int(name string) Column { return Column{name: name, kind: "BIGINT"} }
 
 // Time is a column of times, kept to the millisecond.
-func Time(name string) Column { return Column{name, "DATETIME(3)"} }
+func Time(name string) Column { return Column{name: name, kind: "DATETIME(3)"} }
 
 // Text is a column of up to 1000 characters in the collation that every table has.
 func Text(name string) Column {
-	return Column{name, "VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"}
+	return Column{name: name, kind: "VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"}
 }
 
 // Code is a column of up to 64 characters of ASCII, as event ids are.
 func Code(name string) Column {
-	return Column{name, "VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin"}
+	return Column{name: name, kind: "VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin"}
 }
 
 // Document is a column of JSON text.
-func Document(name string) Column { return Column{name, "LONGTEXT"} }
+func Document(name string) Column { return Column{name: name, kind: "LONGTEXT"} }
+
+// Hex is a column of up to 32 bytes, whose values are given in hex.
+func Hex(name string) Column {
+	return Column{name: name, kind: "VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin", from: "UNHEX"}
+}
 
 // valuesTable makes rows, each with a value for every column, a table of one statement: what it returns stands behind FROM or
 // UPDATE, with the rows as its one parameter. Its columns are c0, c1 and so on.
@@ -65,7 +70,7 @@ func valuesTable(columns []Column, rows [][]any) (table, parameter string) {
 func equal(keys []Column) string {
 	on := make([]string, len(keys))
 	for i, key := range keys {
-		on[i] = fmt.Sprintf("s.%s = n.c%d", key.name, i)
+		on[i] = fmt.Sprintf("s.%s = %s(n.c%d)", key.name, key.from, i)
 	}
 	return strings.Join(on, " AND ")
 }

@@ -1,0 +1,69 @@
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+
+	"doortab/auditlog"
+	"doortab/database"
+)
+
+// State says how far a promotion is.
+type State string
+
+// The states.
+const (
+	Draft   State = "draft"   // being prepared
+	Warming State = "warming" // its counters are being made ready
+	Live    State = "live"    // gives units while its window is open
+	Paused  State = "paused"  // gives none for now; claims that are held stay good
+	Ended   State = "ended"   // for good; claims that are held stay good
+)
+
+var transitions = map[State][]State{
+	Draft:   {Warming, Live, Ended},
+	Warming: {Live, Ended},
+	Live:    {Paused, Ended},
+	Paused:  {Live, Ended},
+}
+
+// Transition changes a promotion's state in the caller's transaction. It returns [ErrNotFound], or [ErrBadTransition] where
+// the state that it is in doesn't lead there.
+func Transition(tx *gorm.DB, promotionID int64, to State, now time.Time) (Promotion, error) {
+	p, err := Read(tx, promotionID)
+	if err != nil {
+		return Promotion{}, err
+	}
+	if !slices.Contains(transitions[p.State], to) {
+		return Promotion{}, fmt.Errorf("promotion %d is %s: %w: %s", promotionID, p.State, ErrBadTransition, to)
+	}
+	result := tx.Exec("UPDATE promotions SET state = ?, updated_at = ? WHERE promotion_id = ? AND state = ?", to, now, promotionID, p.State)
+	if result.Error != nil {
+		return Promotion{}, fmt.Errorf("make promotion %d %s: %w", promotionID, to, result.Error)
+	}
+	if result.RowsAffected != 1 {
+		return Promotion{}, fmt.Errorf("make promotion %d %s: %w", promotionID, to, database.ErrConflict)
+	}
+	err = auditlog.Write(tx, auditlog.Entry{
+		Action: "promotion.transition", Target: target(promotionID),
+		Before: map[string]any{"state": p.State}, After: map[string]any{"state": to},
+	}, now)
+	if err != nil {
+		return Promotion{}, err
+	}
+	p.State = to
+	return p, RaiseMark(tx)
+}
+
+// RaiseMark tells every process that what it keeps of promotions is stale. Whoever changes what doors ask about promotions
+// calls it in the same transaction.
+func RaiseMark(tx *gorm.DB) error {
+	result := tx.Exec("UPDATE marks SET version = version + 1 WHERE name = 'promotions'")
+	if result.Error == nil && result.RowsAffected != 1 {
+		return fmt.Errorf("raise the mark of promotions: %d rows of marks changed instead of 1", result.RowsAffected)
+	}
+	return result.Error
+}
