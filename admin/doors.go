@@ -41,6 +41,8 @@ type openDoorInput struct {
 	}
 }
 
+func (in *openDoorInput) shopper() int64 { return in.Body.UserID }
+
 type doorSessionPath struct {
 	SessionID string `path:"sessionId" maxLength:"64"`
 }

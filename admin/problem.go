@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -15,6 +16,7 @@ import (
 	"doortab/door"
 	"doortab/fleet"
 	"doortab/inventory"
+	"doortab/ratelimit"
 	"doortab/settlement"
 )
 
@@ -33,6 +35,7 @@ var typeOf = map[int]string{
 	http.StatusRequestEntityTooLarge: "too-large",
 	http.StatusUnsupportedMediaType:  "unsupported-media-type",
 	http.StatusUnprocessableEntity:   "invalid",
+	http.StatusTooManyRequests:       "too-many-requests",
 	http.StatusServiceUnavailable:    "unavailable",
 	http.StatusInternalServerError:   "internal",
 }
@@ -95,6 +98,7 @@ var outcomes = []struct {
 	{errBadEPC, http.StatusUnprocessableEntity, ""},
 	{errWholeArchive, http.StatusUnprocessableEntity, ""},
 	{errRepeated, http.StatusUnprocessableEntity, ""},
+	{ratelimit.ErrTooMany, http.StatusTooManyRequests, ""},
 	{errNotReady, http.StatusServiceUnavailable, ""},
 }
 
@@ -159,12 +163,15 @@ func finish(_ huma.Context, _ string, v any) (any, error) {
 	return v, nil
 }
 
-// headersOf are the headers that a problem comes with.
-func headersOf(status int) http.Header {
-	switch status {
-	case http.StatusUnauthorized:
+// headersOf are the headers that an error comes with once it is a problem.
+func headersOf(status int, err error) http.Header {
+	var early *ratelimit.Refusal
+	switch {
+	case status == http.StatusUnauthorized:
 		return http.Header{"Www-Authenticate": {`Bearer realm="doortab"`}}
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+	case errors.As(err, &early):
+		return http.Header{"Retry-After": {strconv.Itoa(early.Seconds())}}
+	case status == http.StatusServiceUnavailable:
 		return http.Header{"Retry-After": {"1"}}
 	default:
 		return nil
@@ -176,7 +183,7 @@ func (s *Server) problem(ctx context.Context, err error) error {
 	m := modelOf(err)
 	s.logFailure(ctx, m.Status, err)
 	var carried huma.HeadersError
-	headers := headersOf(m.Status)
+	headers := headersOf(m.Status, err)
 	if errors.As(err, &carried) {
 		return huma.ErrorWithHeaders(err, headers)
 	}
@@ -197,7 +204,7 @@ func (s *Server) fail(err error, c echo.Context) {
 	if marshalErr != nil {
 		s.log.Error("Problem can't be written as JSON.", "error", marshalErr)
 	}
-	for name, values := range headersOf(m.Status) {
+	for name, values := range headersOf(m.Status, err) {
 		c.Response().Header()[name] = values
 	}
 	if allow := c.Response().Header().Get(echo.HeaderAllow); strings.Contains(allow, http.MethodGet) {

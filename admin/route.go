@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
@@ -45,7 +46,8 @@ func route[I, O any](s *Server, least Role, op huma.Operation, handler func(cont
 	}
 	_, apps := op.Metadata[appsToo]
 	to := access{least, apps}
-	op.Middlewares = append(huma.Middlewares{s.admit(to), s.checkQuery}, op.Middlewares...)
+	_, opens := any(new(I)).(byShopper)
+	op.Middlewares = append(huma.Middlewares{s.admit(to), s.limitCalls(opens), s.checkQuery}, op.Middlewares...)
 	op.Security = []map[string][]string{{"bearer": {}}}
 	op.Description = fmt.Sprintf("Least role: %s.", least)
 	if apps {
@@ -53,15 +55,24 @@ func route[I, O any](s *Server, least Role, op huma.Operation, handler func(cont
 	}
 	op.MaxBodyBytes = maxBody
 	op.BodyReadTimeout = requestFor
-	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable)
+	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	s.note(registered{op.Method, op.Path, to})
+	if op.Responses == nil {
+		op.Responses = map[string]*huma.Response{} // this map, so that it can be added to
+	}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		if err := s.limitShopper(ctx, in); err != nil {
+			return nil, s.problem(ctx, err)
+		}
 		out, err := handler(auditlog.WithActor(ctx, "token:"+principalOf(ctx).TokenID), in)
 		if err != nil {
 			return nil, s.problem(ctx, err)
 		}
 		return out, nil
 	})
+	op.Responses[strconv.Itoa(http.StatusTooManyRequests)].Headers = map[string]*huma.Param{
+		"Retry-After": {Description: "Seconds to wait, at least 1.", Schema: &huma.Schema{Type: "integer"}},
+	}
 }
 
 // open registers a plain handler that needs no token.

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,6 +23,7 @@ import (
 	"doortab/database"
 	"doortab/fleet"
 	"doortab/inventory"
+	"doortab/ratelimit"
 	"doortab/settlement"
 )
 
@@ -43,8 +45,12 @@ type Config struct {
 	// Currency is the ISO 4217 code of every price.
 	Currency string
 	// Hooks answers an external broker's questions; without a secret there are none.
-	Hooks  BrokerHooks
-	Logger *slog.Logger // nil: slog.Default
+	Hooks BrokerHooks
+	// Limits says who calls too often; nil: nobody does.
+	Limits *ratelimit.Limiter
+	// Proxies are believed about whom they forward, see X-Forwarded-For.
+	Proxies []netip.Prefix
+	Logger  *slog.Logger // nil: slog.Default
 }
 
 // Server is the REST API.
@@ -56,6 +62,8 @@ type Server struct {
 	tokens     *tokenCache
 	unlock     func(ctx context.Context, topic string, payload []byte) error
 	ready      func(context.Context) error
+	limits     *ratelimit.Limiter
+	proxies    []netip.Prefix
 	log        *slog.Logger
 	metrics    *metrics
 
@@ -81,7 +89,7 @@ func New(c Config) *Server {
 	s := &Server{
 		db: c.DB, settlement: c.Settlement, unlock: c.Unlock, ready: c.Ready, log: c.Logger,
 		products: inventory.NewCatalogue(c.DB), cabinets: fleet.NewRegistry(c.DB),
-		tokens:  newTokenCache(c.DB),
+		tokens: newTokenCache(c.DB), limits: c.Limits, proxies: c.Proxies,
 		metrics: newMetrics(c.Metrics), echo: echo.New(),
 	}
 	s.echo.HTTPErrorHandler = s.fail

@@ -20,6 +20,7 @@ const devResend = 2 * time.Second
 
 type devCommand struct {
 	fleetFlags
+	limitFlags
 	DataDir     string `placeholder:"DIR" help:"Folder of the private services; it stays. A temporary one where it is missing."`
 	NoSimulator bool   `help:"Serve without simulated cabinets."`
 	HTTPAddr    string `name:"http-addr" default:"127.0.0.1:0" help:"Address of the REST API; port 0 takes a free one."`
@@ -96,6 +97,7 @@ func (d *devCommand) prepare(ctx context.Context, serverDSN, dsn string) error {
 func (d *devCommand) serve(ctx context.Context, c *console, log *slog.Logger, ready devReady) (simulator.Result, error) {
 	n, err := startNode(ctx, nodeConfig{
 		DatabaseDSN: ready.DSN, RedisURL: ready.Redis, MQTTListen: d.MQTTListen, HTTPAddr: d.HTTPAddr, Currency: d.Currency,
+		limitFlags: d.limitFlags,
 	}, log)
 	if err != nil {
 		return simulator.Result{}, err

@@ -25,6 +25,7 @@ import (
 	"doortab/intake"
 	"doortab/migrations"
 	"doortab/mqtt"
+	"doortab/ratelimit"
 	"doortab/settlement"
 )
 
@@ -56,6 +57,7 @@ type nodeConfig struct {
 	Currency     string `default:"CNY" help:"ISO 4217 code of every price."`
 	Workers      int    `default:"4" min:"1" max:"1000" help:"Groups of events settled at one time."`
 	MaxGroup     int    `default:"1000" min:"1" max:"10000" help:"Events in one group."`
+	limitFlags
 	retentionFlags
 	Instance string `placeholder:"NAME" help:"Names this process among others on one broker; default host name and HTTP port."`
 }
@@ -68,6 +70,8 @@ type node struct {
 	registry *prometheus.Registry
 	received atomic.Int64 // door-closed messages
 
+	installation string // keeps those apart that share a Redis
+
 	remembered *settlement.Remembered
 	settlement *settlement.Service
 	intake     *intake.Intake
@@ -79,6 +83,7 @@ type node struct {
 	board      *fleet.StatusBoard
 	doors      *door.Reports
 	secrets    *fleet.Authenticator
+	limits     *ratelimit.Limiter
 	rest       *admin.Server
 	listener   net.Listener
 	profiles   net.Listener // nil: off
@@ -130,9 +135,12 @@ func (n *node) open(ctx context.Context) (err error) {
 		return err
 	}
 	n.measureMQTT()
+	if err = n.openLimits(ctx); err != nil {
+		return err
+	}
 	n.rest = admin.New(admin.Config{ //nolint:contextcheck // its handlers have each request's own
 		DB: n.db, Settlement: n.settlement, Unlock: n.sendUnlock, Ready: n.ready, Metrics: n.registry,
-		Currency: n.config.Currency, Logger: n.log,
+		Currency: n.config.Currency, Limits: n.limits, Proxies: n.config.TrustedProxy, Logger: n.log,
 		Hooks: admin.BrokerHooks{
 			Secret: n.config.MQTTHook, Username: n.config.MQTTUsername, Password: n.config.MQTTPassword, Authenticate: n.secrets.Authenticate,
 		},
@@ -170,12 +178,11 @@ func (n *node) encryption(of, certFile, keyFile string) (*tls.Config, error) {
 }
 
 func (n *node) openSettlement(ctx context.Context) (err error) {
+	if n.installation, err = settlement.Installation(ctx, n.db); err != nil {
+		return err
+	}
 	if n.config.RedisURL != "" {
-		installation, err := settlement.Installation(ctx, n.db)
-		if err != nil {
-			return err
-		}
-		if n.remembered, err = settlement.NewRemembered(n.config.RedisURL, installation, n.log); err != nil {
+		if n.remembered, err = settlement.NewRemembered(n.config.RedisURL, n.installation, n.log); err != nil {
 			return err
 		}
 		n.remembered.Check(ctx)
@@ -282,6 +289,9 @@ func (n *node) close() error {
 	}
 	if n.remembered != nil {
 		errs = append(errs, n.remembered.Close())
+	}
+	if n.limits != nil {
+		errs = append(errs, n.limits.Close())
 	}
 	if n.db != nil {
 		errs = append(errs, n.db.Close())
