@@ -47,6 +47,11 @@ func Transition(tx *gorm.DB, promotionID int64, to State, now time.Time) (Promot
 	if result.RowsAffected != 1 {
 		return Promotion{}, fmt.Errorf("make promotion %d %s: %w", promotionID, to, database.ErrConflict)
 	}
+	if to == Paused || to == Ended { // units must not lie in buckets that give none
+		if err := EndEpochs(tx, promotionID); err != nil {
+			return Promotion{}, err
+		}
+	}
 	err = auditlog.Write(tx, auditlog.Entry{
 		Action: "promotion.transition", Target: target(promotionID),
 		Before: map[string]any{"state": p.State}, After: map[string]any{"state": to},

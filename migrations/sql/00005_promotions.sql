@@ -91,7 +91,7 @@ CREATE TABLE IF NOT EXISTS promotion_uses (
   CONSTRAINT promotion_uses_kept CHECK (quantity > 0 AND given_back >= 0 AND given_back <= quantity)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
--- One life of a promotion's counters in Redis: open, draining (its units went back, its stream may hold claims) or done.
+-- One life of a promotion's counters in Redis: warming (being loaded), open, draining (its units went back, its stream may hold claims) or done.
 CREATE TABLE IF NOT EXISTS promotion_epochs (
   promotion_id BIGINT NOT NULL,
   epoch BIGINT NOT NULL,

@@ -1,0 +1,195 @@
+package promotion
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"doortab/database"
+)
+
+// ErrEpochOver says that an epoch isn't the one that gives units any more: another has begun, or the promotion gives none.
+var ErrEpochOver = errors.New("epoch is over")
+
+// EpochState says how far one life of a promotion's counters in Redis is.
+type EpochState string
+
+// The states. Only an open epoch holds leases.
+const (
+	EpochWarming  EpochState = "warming"  // its counters are being loaded
+	EpochOpen     EpochState = "open"     // its buckets give units
+	EpochDraining EpochState = "draining" // its leases went back; its streams may still hold claims
+	EpochDone     EpochState = "done"
+)
+
+// Epoch is one life of a promotion's counters in Redis. The numbers of a promotion's epochs begin at 1 and rise.
+type Epoch struct {
+	PromotionID int64
+	Epoch       int64
+	State       EpochState
+	Buckets     int
+	CreatedAt   time.Time
+}
+
+const selectedEpoch = "SELECT promotion_id, epoch, state, buckets, created_at FROM promotion_epochs "
+
+// CurrentEpoch reads the epoch that is warming or open; its number is 0 where there is none.
+func CurrentEpoch(tx *gorm.DB, promotionID int64) (Epoch, error) {
+	var found []Epoch
+	err := tx.Raw(selectedEpoch+"WHERE promotion_id = ? AND state IN ('warming', 'open') ORDER BY epoch DESC LIMIT 1", promotionID).
+		Scan(&found).Error
+	if err != nil {
+		return Epoch{}, fmt.Errorf("read the epoch of promotion %d: %w", promotionID, err)
+	}
+	if len(found) == 0 {
+		return Epoch{}, nil
+	}
+	return found[0], nil
+}
+
+// UnfinishedEpochs reads every epoch that isn't done, in the order of promotions.
+func UnfinishedEpochs(tx *gorm.DB) ([]Epoch, error) {
+	var found []Epoch
+	err := tx.Raw(selectedEpoch + "WHERE state IN ('warming', 'open', 'draining') ORDER BY promotion_id, epoch").Scan(&found).Error
+	if err != nil {
+		return nil, fmt.Errorf("read the epochs that aren't done: %w", err)
+	}
+	return found, nil
+}
+
+// BeginEpoch ends the promotion's epoch up to number after and begins the next one, which is warming, with buckets that hold
+// nothing. Where there is one beyond after already, it returns that with begun false.
+func BeginEpoch(tx *gorm.DB, promotionID, after int64, buckets int, now time.Time) (_ Epoch, begun bool, err error) {
+	if err := lockQuota(tx, promotionID); err != nil {
+		return Epoch{}, false, err
+	}
+	current, err := CurrentEpoch(tx, promotionID)
+	if err != nil || current.Epoch > after {
+		return current, false, err
+	}
+	if current.Epoch != 0 {
+		if _, err := endEpoch(tx, promotionID, current.Epoch); err != nil {
+			return Epoch{}, false, err
+		}
+	}
+	var last int64
+	err = tx.Raw("SELECT COALESCE(MAX(epoch), 0) FROM promotion_epochs WHERE promotion_id = ?", promotionID).Scan(&last).Error
+	if err != nil {
+		return Epoch{}, false, fmt.Errorf("read the last epoch of promotion %d: %w", promotionID, err)
+	}
+	next := Epoch{promotionID, last + 1, EpochWarming, buckets, now}
+	return next, true, next.insert(tx)
+}
+
+func (e Epoch) insert(tx *gorm.DB) error {
+	err := database.Insert(tx, "promotion_epochs", []string{"promotion_id", "epoch", "state", "buckets", "created_at"},
+		[][]any{{e.PromotionID, e.Epoch, string(e.State), e.Buckets, e.CreatedAt}}, "")
+	if err != nil {
+		return fmt.Errorf("begin epoch %d of promotion %d: %w", e.Epoch, e.PromotionID, err)
+	}
+	rows := make([][]any, e.Buckets)
+	for bucket := range rows {
+		rows[bucket] = []any{e.PromotionID, e.Epoch, bucket, 0, 0, 0}
+	}
+	return database.Insert(tx, "promotion_buckets", []string{"promotion_id", "epoch", "bucket", "granted", "revoked", "written"}, rows, "")
+}
+
+// OpenEpoch lets a warming epoch give units, or returns [ErrEpochOver] where somebody ended it meanwhile.
+func OpenEpoch(tx *gorm.DB, promotionID, epoch int64) error {
+	changed, err := moveEpoch(tx, promotionID, epoch, EpochOpen, "'warming'")
+	if err == nil && !changed {
+		return fmt.Errorf("open epoch %d of promotion %d: %w", epoch, promotionID, ErrEpochOver)
+	}
+	return err
+}
+
+// EndEpoch gives what an epoch's leases have left back to the quota, and leaves its streams to be drained. It reports false
+// where the epoch gave no units any more.
+func EndEpoch(tx *gorm.DB, promotionID, epoch int64) (ended bool, err error) {
+	if err := lockQuota(tx, promotionID); err != nil {
+		return false, err
+	}
+	return endEpoch(tx, promotionID, epoch)
+}
+
+// EndEpochs ends whatever epoch of the promotion gives units.
+func EndEpochs(tx *gorm.DB, promotionID int64) error {
+	if err := lockQuota(tx, promotionID); err != nil {
+		return err
+	}
+	current, err := CurrentEpoch(tx, promotionID)
+	if err != nil || current.Epoch == 0 {
+		return err
+	}
+	_, err = endEpoch(tx, promotionID, current.Epoch)
+	return err
+}
+
+// FinishEpoch notes that nothing of a draining epoch is left in Redis.
+func FinishEpoch(tx *gorm.DB, promotionID, epoch int64) error {
+	_, err := moveEpoch(tx, promotionID, epoch, EpochDone, "'draining'")
+	return err
+}
+
+// lockQuota makes whoever changes the leases or the epoch of a promotion wait for each other.
+func lockQuota(tx *gorm.DB, promotionID int64) error {
+	var found []int64
+	err := tx.Raw("SELECT taken FROM promotion_quota WHERE promotion_id = ? FOR UPDATE", promotionID).Scan(&found).Error
+	if err != nil {
+		return fmt.Errorf("lock the quota of promotion %d: %w", promotionID, err)
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("promotion %d: %w", promotionID, ErrNotFound)
+	}
+	return nil
+}
+
+func moveEpoch(tx *gorm.DB, promotionID, epoch int64, to EpochState, from string) (changed bool, err error) {
+	result := tx.Exec("UPDATE promotion_epochs SET state = ? WHERE promotion_id = ? AND epoch = ? AND state IN ("+from+")",
+		string(to), promotionID, epoch)
+	if result.Error != nil {
+		return false, fmt.Errorf("make epoch %d of promotion %d %s: %w", epoch, promotionID, to, result.Error)
+	}
+	return result.RowsAffected == 1, nil
+}
+
+func endEpoch(tx *gorm.DB, promotionID, epoch int64) (ended bool, err error) {
+	if ended, err := moveEpoch(tx, promotionID, epoch, EpochDraining, "'warming', 'open'"); err != nil || !ended {
+		return false, err
+	}
+	buckets, err := lockBuckets(tx, promotionID, epoch)
+	if err != nil {
+		return false, err
+	}
+	var rest int64
+	for _, b := range buckets {
+		rest += b.Left()
+	}
+	if rest == 0 {
+		return true, nil
+	}
+	err = tx.Exec("UPDATE promotion_buckets SET revoked = granted - written WHERE promotion_id = ? AND epoch = ?", promotionID, epoch).Error
+	if err != nil {
+		return false, fmt.Errorf("revoke the leases of epoch %d of promotion %d: %w", epoch, promotionID, err)
+	}
+	return true, changeTaken(tx, promotionID, -rest)
+}
+
+// changeTaken raises or lowers what is taken of a quota whose row is locked.
+func changeTaken(tx *gorm.DB, promotionID, by int64) error {
+	if by == 0 {
+		return nil
+	}
+	result := tx.Exec("UPDATE promotion_quota SET taken = taken + ? WHERE promotion_id = ? AND taken + ? BETWEEN 0 AND quota",
+		by, promotionID, by)
+	if result.Error != nil {
+		return fmt.Errorf("change the quota of promotion %d: %w", promotionID, result.Error)
+	}
+	if result.RowsAffected != 1 {
+		return fmt.Errorf("change what is taken of promotion %d by %d: the row has other units than its leases "+
+			"(run doortab reconcile)", promotionID, by)
+	}
+	return nil
+}
