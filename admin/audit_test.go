@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"doortab/database/databasetest"
 )
 
 type auditLine struct {
@@ -98,11 +100,13 @@ func TestEachChangeLeavesOneLineOfTheAuditLog(t *testing.T) {
 	}
 	var shown []string
 	for _, c := range audited {
+		raised := databasetest.Raised(t, h.db)
 		r := h.send(Admin, c.method, c.path, c.body, header{keyHeader: "k"})
 		if r.status >= 300 {
 			t.Fatalf("%s: %d %s", c.name, r.status, r.body)
 		}
 		one(c.name, auditLine{0, "", c.action, c.target, c.before, c.after})
+		raised(c.name)
 		for _, secret := range []string{"secret", "token"} {
 			if r.status == 201 && strings.Contains(string(r.body), `"`+secret+`":`) {
 				shown = append(shown, r.json(t)[secret].(string))
@@ -110,9 +114,13 @@ func TestEachChangeLeavesOneLineOfTheAuditLog(t *testing.T) {
 		}
 	}
 	for _, c := range unaudited {
+		raised := databasetest.Raised(t, h.db)
 		r := h.send(Admin, c.method, c.path, c.body, header{keyHeader: "k"})
 		if lines := h.auditLog(seen); len(lines) != 0 {
 			t.Errorf("%s %s %s: %d, and lines %v", c.method, c.path, c.body, r.status, lines)
+		}
+		if raised(c.path) {
+			t.Errorf("%s %s %s raised the catalogue's mark", c.method, c.path, c.body)
 		}
 	}
 	token := h.tokenID("Ann")

@@ -83,9 +83,13 @@ func writeLanes(tx *gorm.DB, deviceID int64, before, lanes []Lane, now time.Time
 	if err := insertPlanogramHistory(tx, deviceID, lanes, now); err != nil {
 		return err
 	}
-	return auditlog.Write(tx, auditlog.Entry{
+	err = auditlog.Write(tx, auditlog.Entry{
 		Action: "planogram.put", Target: fmt.Sprintf("cabinet %d planogram", deviceID), Before: before, After: lanes,
 	}, now)
+	if err != nil {
+		return err
+	}
+	return raise(tx)
 }
 
 // checkLanes returns the lanes in order.

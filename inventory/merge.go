@@ -176,6 +176,9 @@ func (m *merge) write(tx *gorm.DB) (Merged, error) {
 	}
 	slices.SortFunc(added, func(a, b *merging) int { return cmp.Compare(a.ProductID, b.ProductID) })
 	done.Added, done.Changed = len(added), len(changed)
+	if done.Added+done.Changed == 0 {
+		return done, nil
+	}
 	prices, err := m.newPrices(tx, added, changed)
 	if err != nil {
 		return done, err
@@ -187,6 +190,7 @@ func (m *merge) write(tx *gorm.DB) (Merged, error) {
 			return inChunks(tx, "product_prices", []string{"product_id", "valid_from", "price_minor"}, prices)
 		},
 		func() error { return auditlog.WriteAll(tx, m.entries(added, changed), m.now) },
+		func() error { return raise(tx) },
 	} {
 		if err := step(); err != nil {
 			return done, err

@@ -41,7 +41,10 @@ func PutOverride(tx *gorm.DB, epc string, productID int64, now time.Time) error 
 	if err != nil {
 		return fmt.Errorf("override of tag %s: %w", epc, err)
 	}
-	return auditlog.Write(tx, entry, now)
+	if err := auditlog.Write(tx, entry, now); err != nil {
+		return err
+	}
+	return raise(tx)
 }
 
 // DeleteOverride lets a tag's own GTIN count again. It returns [ErrNotFound] where there is no override; in a later
@@ -60,7 +63,11 @@ func DeleteOverride(tx *gorm.DB, attempt int, epc string, now time.Time) error {
 	if err := tx.Exec("DELETE FROM epc_overrides WHERE epc = ?", epc).Error; err != nil {
 		return fmt.Errorf("delete override of tag %s: %w", epc, err)
 	}
-	return auditlog.Write(tx, auditlog.Entry{Action: "epc.delete", Target: "epc " + epc, Before: *before}, now)
+	err = auditlog.Write(tx, auditlog.Entry{Action: "epc.delete", Target: "epc " + epc, Before: *before}, now)
+	if err != nil {
+		return err
+	}
+	return raise(tx)
 }
 
 func readOverride(tx *gorm.DB, epc string) (*override, error) {

@@ -132,7 +132,11 @@ func insertProduct(tx *gorm.DB, p Product, assigned bool) error {
 	if err := insertPrice(tx, p.ProductID, p.PriceMinor, p.CreatedAt); err != nil {
 		return err
 	}
-	return auditlog.Write(tx, auditlog.Entry{Action: "product.create", Target: p.target(), After: p}, p.CreatedAt)
+	err = auditlog.Write(tx, auditlog.Entry{Action: "product.create", Target: p.target(), After: p}, p.CreatedAt)
+	if err != nil {
+		return err
+	}
+	return raise(tx)
 }
 
 // duplicateProduct tells which of the three unique keys is taken, by the key's name in the server's text. A number that
@@ -226,11 +230,17 @@ func updateProduct(tx *gorm.DB, before, p Product) error {
 	if err != nil {
 		return duplicateProduct(fmt.Errorf("update product %d: %w", p.ProductID, err), false)
 	}
-	if p.PriceMinor == before.PriceMinor {
-		return nil
+	if p.PriceMinor != before.PriceMinor {
+		if err := changePrice(tx, p, now); err != nil {
+			return err
+		}
 	}
+	return raise(tx)
+}
+
+func changePrice(tx *gorm.DB, p Product, now time.Time) error {
 	var last time.Time
-	err = tx.Raw("SELECT MAX(valid_from) FROM product_prices WHERE product_id = ?", p.ProductID).Scan(&last).Error
+	err := tx.Raw("SELECT MAX(valid_from) FROM product_prices WHERE product_id = ?", p.ProductID).Scan(&last).Error
 	if err != nil {
 		return fmt.Errorf("read prices of product %d: %w", p.ProductID, err)
 	}

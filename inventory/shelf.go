@@ -38,9 +38,11 @@ type Article struct {
 	GTIN14               string // "" for none
 	UnitWeightGrams      int64  // 0 for none
 	WeightToleranceGrams int64  // of one unit; 0 for the default
+
+	Prices []Price `gorm:"-"` // its history, in the order of time
 }
 
-// ReadArticles reads the products that exist among ids or bear one of gtins, each a GTIN-14.
+// ReadArticles reads the products that exist among ids or bear one of gtins, each a GTIN-14. One may be there twice.
 func ReadArticles(tx *gorm.DB, ids []int64, gtins []string) ([]Article, error) {
 	const columns = `SELECT product_id, COALESCE(gtin14, '') AS gtin14, COALESCE(unit_weight_g, 0) AS unit_weight_grams,
 		COALESCE(weight_tolerance_g, 0) AS weight_tolerance_grams FROM products WHERE `
@@ -57,5 +59,20 @@ func ReadArticles(tx *gorm.DB, ids []int64, gtins []string) ([]Article, error) {
 		}
 		articles = append(articles, named...)
 	}
-	return articles, nil
+	return articles, readHistories(tx, articles)
+}
+
+func readHistories(tx *gorm.DB, articles []Article) error {
+	ids := make([]int64, len(articles))
+	for i, a := range articles {
+		ids[i] = a.ProductID
+	}
+	prices, err := ReadPrices(tx, distinct(ids))
+	if err != nil {
+		return err
+	}
+	for i := range articles {
+		articles[i].Prices = prices[articles[i].ProductID]
+	}
+	return nil
 }

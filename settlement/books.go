@@ -34,11 +34,17 @@ type strays struct {
 	changed bool
 }
 
+func newBooks() *books {
+	return &books{
+		products: map[int64]cabinet.Product{}, byGTIN: map[string]int64{}, prices: inventory.Prices{}, strays: map[int64]*strays{},
+	}
+}
+
 // openBooks reads what the evidence of the group's events is laid against.
-func openBooks(tx *gorm.DB, items []*item, locking database.Locking) (b *books, err error) {
-	b = &books{products: map[int64]cabinet.Product{}, byGTIN: map[string]int64{}, strays: map[int64]*strays{}}
+func openBooks(tx *gorm.DB, items []*item, catalogue *inventory.View, locking database.Locking) (b *books, err error) {
+	b = newBooks()
 	weighed, epcs := witnesses(items)
-	if b.planograms, err = inventory.ReadPlanograms(tx, weighed); err != nil {
+	if b.planograms, err = catalogue.Planograms(tx, weighed); err != nil {
 		return nil, err
 	}
 	if err = b.readStrays(tx, weighed); err != nil {
@@ -50,7 +56,7 @@ func openBooks(tx *gorm.DB, items []*item, locking database.Locking) (b *books, 
 	if err = b.readMovers(tx, items); err != nil {
 		return nil, err
 	}
-	return b, b.readProducts(tx, items, epcs)
+	return b, b.findProducts(tx, catalogue, items, epcs)
 }
 
 // witnesses lists the cabinets whose scales speak and the tags that antennas saw.
@@ -87,7 +93,7 @@ func (b *books) readStrays(tx *gorm.DB, devices []int64) error {
 	return nil
 }
 
-func (b *books) readProducts(tx *gorm.DB, items []*item, epcs []string) error {
+func (b *books) findProducts(tx *gorm.DB, catalogue *inventory.View, items []*item, epcs []string) error {
 	ids := b.tags.Products()
 	for _, it := range items {
 		for _, counted := range it.event.Items {
@@ -108,18 +114,20 @@ func (b *books) readProducts(tx *gorm.DB, items []*item, epcs []string) error {
 			gtins = append(gtins, tag.GTIN14)
 		}
 	}
-	articles, err := inventory.ReadArticles(tx, distinct(ids), distinct(gtins))
+	articles, err := catalogue.Articles(tx, ids, gtins)
 	if err != nil {
 		return err
 	}
-	for _, a := range articles {
-		b.products[a.ProductID] = cabinet.Product(a)
+	for id, a := range articles {
+		b.products[id] = cabinet.Product{
+			ProductID: id, GTIN14: a.GTIN14, UnitWeightGrams: a.UnitWeightGrams, WeightToleranceGrams: a.WeightToleranceGrams,
+		}
+		b.prices[id] = a.Prices
 		if a.GTIN14 != "" {
-			b.byGTIN[a.GTIN14] = a.ProductID
+			b.byGTIN[a.GTIN14] = id
 		}
 	}
-	b.prices, err = inventory.ReadPrices(tx, slices.Sorted(maps.Keys(b.products)))
-	return err
+	return nil
 }
 
 func distinct[T int64 | string](list []T) []T {

@@ -27,7 +27,7 @@ func opened(t *testing.T, kind cabinet.Kind) (*shop, door.Session) {
 	s.cabinet(1001, 7, 10)
 	s.cabinet(1002)
 	session := s.open(door.Request{DeviceID: 1001, UserID: 42, Kind: kind, App: "shopper"})
-	s.exec("INSERT INTO product_prices (product_id, valid_from, price_minor) VALUES (7, ?, 650)", receivedAt.Add(-10*time.Second))
+	s.catalogue("INSERT INTO product_prices (product_id, valid_from, price_minor) VALUES (7, ?, 650)", receivedAt.Add(-10*time.Second))
 	return s, session
 }
 

@@ -20,15 +20,15 @@ const (
 // taggedShop weighs and tags product 7: 345 g, in lane 1. Product 8 weighs 500 g, in lane 2.
 func taggedShop(t *testing.T) *shop {
 	s := newShop(t)
-	s.exec("UPDATE products SET gtin = '08719139005740', gtin14 = '08719139005740', unit_weight_g = 345 WHERE product_id = 7")
-	s.exec("UPDATE products SET unit_weight_g = 500 WHERE product_id = 8")
+	s.catalogue("UPDATE products SET gtin = '08719139005740', gtin14 = '08719139005740', unit_weight_g = 345 WHERE product_id = 7")
+	s.catalogue("UPDATE products SET unit_weight_g = 500 WHERE product_id = 8")
 	return s
 }
 
 func (s *shop) planned(deviceID int64, stock ...int64) {
 	s.t.Helper()
 	s.cabinet(deviceID, stock...)
-	s.exec("INSERT INTO lanes (device_id, lane, product_id, capacity, par_level) VALUES (?, 1, 7, 20, 4), (?, 2, 8, 20, 4)", deviceID, deviceID)
+	s.catalogue("INSERT INTO lanes (device_id, lane, product_id, capacity, par_level) VALUES (?, 1, 7, 20, 4), (?, 2, 8, 20, 4)", deviceID, deviceID)
 }
 
 // tags lists the places of all tags: epc's last digits, state, cabinet, whether an order is named.

@@ -2,6 +2,7 @@ package settlement
 
 import (
 	"slices"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -16,7 +17,7 @@ func (s *Service) judge(tx *gorm.DB, b *batch, f *fresh, k *known, locking datab
 	if err := b.enter(tx, f.first); err != nil {
 		return nil, err
 	}
-	books, err := openBooks(tx, f.first, locking)
+	books, err := openBooks(tx, f.first, s.catalogue.At(k.marks.Catalogue, time.Now()), locking)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func TestADeadLetterIsRetried(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.receipts(1001, sale(1001, "e", 7, 2))
-	s.exec("INSERT INTO product_prices (product_id, valid_from, price_minor) VALUES (7, ?, 900)", receivedAt.Add(1e9)) // after it came first
+	s.catalogue("INSERT INTO product_prices (product_id, valid_from, price_minor) VALUES (7, ?, 900)", receivedAt.Add(1e9)) // after it came first
 	id := s.letterID()
 	for range 2 {
 		if _, err := s.RetryDeadLetter(t.Context(), id); !errors.Is(err, settlement.ErrStillDead) {

@@ -269,7 +269,7 @@ func TestThePriceIsTheOneInForceWhenTheEventCame(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.cabinet(1001, 7, 5)
-	s.exec("INSERT INTO product_prices (product_id, valid_from, price_minor) VALUES (7, ?, 600), (7, ?, 700)", receivedAt, receivedAt.Add(1e6))
+	s.catalogue("INSERT INTO product_prices (product_id, valid_from, price_minor) VALUES (7, ?, 600), (7, ?, 700)", receivedAt, receivedAt.Add(1e6))
 	if r := s.receipts(1001, event(1001, "e", `"userId":42`, `"items":[{"productId":7,"quantity":2,"price":1}]`))[0]; r.TotalMinor != 1200 {
 		t.Errorf("total %d, want 1200", r.TotalMinor)
 	}

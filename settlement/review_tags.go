@@ -82,8 +82,10 @@ func (e *pastEvent) openTags(tx *gorm.DB, orderID int64, locking database.Lockin
 // name finds the product of each tag, as catalogue and overrides have it now: a person may have corrected them before the
 // review.
 func (p *pastTags) name(tx *gorm.DB, epcs []string) error {
-	b := &books{products: map[int64]cabinet.Product{}, byGTIN: map[string]int64{}, tags: p.tags}
-	if err := b.readProducts(tx, nil, epcs); err != nil {
+	b := newBooks()
+	b.tags = p.tags
+	var none inventory.Cache // a person's decision bears reading them
+	if err := b.findProducts(tx, none.At(0, time.Now()), nil, epcs); err != nil {
 		return err
 	}
 	shelf := cabinet.Shelf{Products: b.products, ByGTIN: b.byGTIN, Overrides: p.tags.Overrides()}

@@ -41,7 +41,7 @@ func TestAnEventIsPricedAsItWasReceived(t *testing.T) {
 	s.cabinet(1001, 7, 10, 8, 10)
 	situations["sure lines and proposed ones"](s)
 	for id := range priceOf {
-		s.exec("INSERT INTO product_prices (product_id, valid_from, price_minor) VALUES (?, ?, 9999)", id, receivedAt.AddDate(0, 0, 1))
+		s.catalogue("INSERT INTO product_prices (product_id, valid_from, price_minor) VALUES (?, ?, 9999)", id, receivedAt.AddDate(0, 0, 1))
 	}
 	if _, err := s.decide(s.review(1001, "e").ReviewID, settlement.Amend, 7, 3, 8, 1); err != nil {
 		t.Fatal(err)

@@ -91,8 +91,8 @@ var situations = map[string]func(s *shop){
 		s.settle(1001, event(1001, "e", `"userId":42`, `"items":[{"productId":8,"quantity":3,"confidence":0.5}]`))
 	},
 	"a tag gone, its lane unchanged": func(s *shop) {
-		s.exec("UPDATE products SET gtin = '08719139005740', gtin14 = '08719139005740', unit_weight_g = 345 WHERE product_id = 7")
-		s.exec("INSERT INTO lanes (device_id, lane, product_id, capacity, par_level) VALUES (1001, 1, 7, 20, 4)")
+		s.catalogue("UPDATE products SET gtin = '08719139005740', gtin14 = '08719139005740', unit_weight_g = 345 WHERE product_id = 7")
+		s.catalogue("INSERT INTO lanes (device_id, lane, product_id, capacity, par_level) VALUES (1001, 1, 7, 20, 4)")
 		s.settle(1001, staff("in", "", tagA), shopper("e", tagA, "", oneLane(690, 690)))
 	},
 	"nothing proposed": func(s *shop) {

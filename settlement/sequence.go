@@ -7,6 +7,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"doortab/database"
 	"doortab/inventory"
 )
 
@@ -19,19 +20,26 @@ type sequence struct {
 	last  *int64 // nil: no event with a seq yet
 }
 
+// readCabinets reads the marks with the cabinets: what lies behind a mark is read after it.
 func (k *known) readCabinets(tx *gorm.DB, devices []int64) error {
-	var rows []struct {
-		DeviceID int64
-		Epoch    int
-		LastSeq  *int64
-	}
-	err := tx.Raw(`SELECT c.device_id, COALESCE(s.epoch, 0) AS epoch, s.last_seq FROM cabinets c
-		LEFT JOIN cabinet_sequences s ON s.device_id = c.device_id WHERE c.device_id IN ?`, devices).Scan(&rows).Error
+	rows, err := tx.Raw(`SELECT c.device_id, COALESCE(s.epoch, 0), s.last_seq, `+database.MarkColumns+` FROM cabinets c
+		LEFT JOIN cabinet_sequences s ON s.device_id = c.device_id WHERE c.device_id IN ?`, devices).Rows()
 	if err != nil {
 		return fmt.Errorf("read cabinets: %w", err)
 	}
-	for _, row := range rows {
-		k.sequences[row.DeviceID] = sequence{row.Epoch, row.LastSeq}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var (
+			device int64
+			s      sequence
+		)
+		if err := rows.Scan(append([]any{&device, &s.epoch, &s.last}, k.marks.Targets()...)...); err != nil {
+			return fmt.Errorf("read a cabinet: %w", err)
+		}
+		k.sequences[device] = s
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read cabinets: %w", err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"doortab/cabinet"
 	"doortab/database"
+	"doortab/inventory"
 )
 
 // DefaultThreshold is the confidence from which a cabinet's own count is taken.
@@ -59,6 +60,7 @@ type Service struct {
 	db         *database.DB
 	remembered *Remembered
 	rules      rules
+	catalogue  inventory.Cache
 	log        *slog.Logger
 	metrics    *metrics
 	lookFirst  countdown // groups that are yet to look for repeats before they insert

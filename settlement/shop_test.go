@@ -71,12 +71,19 @@ func (s *shop) exec(statement string, args ...any) {
 	}
 }
 
+// catalogue changes products, prices or planograms past the code that does it.
+func (s *shop) catalogue(statement string, args ...any) {
+	s.t.Helper()
+	s.exec(statement, args...)
+	s.exec("UPDATE marks SET version = version + 1 WHERE name = 'catalogue'")
+}
+
 func (s *shop) product(id, priceMinor int64) {
 	s.t.Helper()
 	from := receivedAt.AddDate(-1, 0, 0)
-	s.exec(`INSERT INTO products (product_id, sku, name, price_minor, created_at, updated_at) VALUES (?, ?, 'x', ?, ?, ?)`,
+	s.catalogue(`INSERT INTO products (product_id, sku, name, price_minor, created_at, updated_at) VALUES (?, ?, 'x', ?, ?, ?)`,
 		id, fmt.Sprint("sku", id), priceMinor, from, from)
-	s.exec("INSERT INTO product_prices (product_id, valid_from, price_minor) VALUES (?, ?, ?)", id, from, priceMinor)
+	s.catalogue("INSERT INTO product_prices (product_id, valid_from, price_minor) VALUES (?, ?, ?)", id, from, priceMinor)
 }
 
 // cabinet registers a cabinet and fills it: product, units, product, units …

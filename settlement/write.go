@@ -18,6 +18,7 @@ type known struct {
 	outcomes  map[key]outcome
 	conflicts map[conflictKey]time.Time
 	sequences map[int64]sequence // of every registered cabinet
+	marks     database.Marks     // read where there is such a cabinet
 }
 
 type outcome struct {
