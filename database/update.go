@@ -29,3 +29,27 @@ func UpdateEach(tx *gorm.DB, table string, keys, set []Column, rows [][]any) (in
 	}
 	return changed, nil
 }
+
+// alikeRows is how many rows a prepared [UpdateAlike] takes; what is left of a list is filled up with its last row.
+const alikeRows = 200
+
+// UpdateAlike gives all rows that keys find one change, and returns how many that changed. keys begin with the primary key and
+// are whole numbers; set is what stands behind SET, with values for its parameters. It costs the server less than [UpdateEach]
+// from about a hundred rows on.
+func UpdateAlike(tx *gorm.DB, table, set string, values []any, keys []string, rows [][]any) (changed int64, err error) {
+	row := ",(?" + strings.Repeat(",?", len(keys)-1) + ")"
+	statement := fmt.Sprintf("UPDATE %s FORCE INDEX (PRIMARY) SET %s WHERE (%s) IN (%s)", table, set, strings.Join(keys, ", "),
+		strings.Repeat(row, alikeRows)[1:])
+	for some := range slices.Chunk(rows, alikeRows) {
+		args := slices.Grow(slices.Clone(values), alikeRows*len(keys))
+		for i := range alikeRows {
+			args = append(args, some[min(i, len(some)-1)]...)
+		}
+		n, err := execPrepared(tx, statement, args)
+		if err != nil {
+			return 0, fmt.Errorf("update %s: %w", table, err)
+		}
+		changed += n
+	}
+	return changed, nil
+}

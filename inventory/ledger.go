@@ -92,8 +92,10 @@ type row struct {
 	CountedSeq   *int64 // the seq that the last stock-take counted up to; nil: never counted, or before any seq
 	CountedEpoch int
 	before       int64 // version as read
+	had          int64 // stock as read
 	exists       bool
 	changed      bool
+	recounted    bool // a stock-take of this transaction counted it
 }
 
 // OpenLedger reads the rows of keys in ascending order; a row that does not exist counts as
@@ -150,7 +152,7 @@ func (l *Ledger) read(tx *gorm.DB, keys []Key, locking database.Locking) error {
 		if err := found.Scan(&r.DeviceID, &r.ProductID, &r.Stock, &r.Version, &r.CountedSeq, &r.CountedEpoch); err != nil {
 			return fmt.Errorf("read a row of book stock: %w", err)
 		}
-		r.before = r.Version
+		r.before, r.had = r.Version, r.Stock
 		l.rows[Key{r.DeviceID, r.ProductID}] = r
 	}
 	if err := found.Err(); err != nil {
@@ -210,10 +212,8 @@ func (r *row) counted(at *Position) bool {
 // another writer was first.
 func (l *Ledger) Write(tx *gorm.DB, now time.Time) error {
 	fresh, known := l.changedRows()
-	for some := range slices.Chunk(known, rowsAtOnce) {
-		if err := updateRows(tx, some, now); err != nil {
-			return err
-		}
+	if err := updateRows(tx, known, now); err != nil {
+		return err
 	}
 	if err := insertRows(tx, fresh, now); err != nil {
 		return err

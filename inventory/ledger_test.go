@@ -223,6 +223,54 @@ func TestManyRowsAtOnce(t *testing.T) {
 	}
 }
 
+// Rows of one step go by another statement than the others; each is still written only where nobody else wrote it.
+func TestManyRowsOfDifferentSteps(t *testing.T) {
+	t.Parallel()
+	db := databasetest.New(t)
+	const products = 470
+	var filled, changes []inventory.Change
+	for n := range int64(products) {
+		filled = append(filled, brought(n+1, 10))
+		for range 1 + n%7/4 { // four rows of seven have one movement
+			changes = append(changes, sold(n+1, 1+n%7/6)) // one of two units, where the row has two
+		}
+	}
+	if _, err := book(t, db, database.Optimistic, filled...); err != nil {
+		t.Fatal(err)
+	}
+	movements, err := book(t, db, database.Optimistic, changes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wrong int
+	scan(t, db, &wrong, `SELECT COUNT(*) FROM device_stock s JOIN (
+			SELECT product_id, SUM(delta) AS stock, MAX(version) AS version FROM stock_movements GROUP BY product_id
+		) m ON m.product_id = s.product_id WHERE m.stock <> s.stock OR m.version <> s.version OR s.updated_at IS NULL`)
+	if wrong != 0 || len(movements) != len(changes) {
+		t.Errorf("%d rows of %d are wrong after %d movements", wrong, products, len(movements))
+	}
+	err = db.InTx(t.Context(), func(tx *gorm.DB) error {
+		var keys []inventory.Key
+		for _, c := range changes {
+			keys = append(keys, c.Key)
+		}
+		ledger, err := inventory.OpenLedger(tx, keys, database.Optimistic)
+		if err != nil {
+			return err
+		}
+		if _, err := book(t, db, database.Optimistic, brought(1, 1)); err != nil {
+			return database.Final(err)
+		}
+		for _, c := range filled {
+			ledger.Book(c, database.Now())
+		}
+		return database.Final(ledger.Write(tx, database.Now()))
+	})
+	if !errors.Is(err, database.ErrConflict) {
+		t.Errorf("with another writer of one row: %v", err)
+	}
+}
+
 // Writers in every way of locking, over the same rows in any order, lose nothing.
 func TestManyWriters(t *testing.T) {
 	t.Parallel()

@@ -155,7 +155,7 @@ func (l *Ledger) count(key Key, counted int64, at place, since moved, ref string
 		return Movement{}, fmt.Errorf("product %d %w: seq %d", key.ProductID, ErrCountedLater, *r.CountedSeq)
 	}
 	delta := max(0, counted+since.quantity) - r.Stock
-	r.CountedSeq, r.CountedEpoch = at.seq, at.epoch
+	r.CountedSeq, r.CountedEpoch, r.recounted = at.seq, at.epoch, true
 	return l.add(r, Movement{
 		Change:     Change{Key: key, Kind: Stocktake, Quantity: delta, Ref: ref},
 		Delta:      delta,

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -13,8 +14,8 @@ var (
 	stockColumns = []string{"device_id", "product_id", "stock", "version", "counted_seq", "counted_epoch", "updated_at"}
 	stockKey     = []database.Column{database.Int("device_id"), database.Int("product_id"), database.Int("version")}
 	stockValues  = []database.Column{
-		database.Int("stock"), database.Int("version"), database.Int("counted_seq"), database.Int("counted_epoch"),
-		database.Time("updated_at"),
+		database.Int("stock"), database.Int("version"), database.Time("updated_at"), database.Int("counted_seq"),
+		database.Int("counted_epoch"),
 	}
 	movementColumns = []string{
 		"device_id", "product_id", "version", "kind", "quantity", "delta", "balance", "ref", "seq", "seq_epoch",
@@ -23,23 +24,79 @@ var (
 	discrepancyColumns = []string{"device_id", "product_id", "version", "kind", "quantity", "ref", "created_at"}
 )
 
-// updateRows writes all rows in one statement, each only where its version is still the one
-// that was read.
+// alikeFrom is how many rows with one step are worth a statement of their own.
+const alikeFrom = 100
+
+// step is what a group did to a row. Most rows of a large group have the same: one unit less by one movement.
+type step struct{ stock, versions int64 }
+
+func (r *row) step() step { return step{r.Stock - r.had, r.Version - r.before} }
+
+// updateRows writes each row only where its version is still the one that was read.
 func updateRows(tx *gorm.DB, rows []*row, now time.Time) error {
-	values := make([][]any, len(rows))
-	for i, r := range rows {
-		values[i] = []any{
-			r.DeviceID, r.ProductID, r.before, r.Stock, r.Version, r.CountedSeq, r.CountedEpoch, now,
-		}
-	}
-	changed, err := database.UpdateEach(tx, "device_stock", stockKey, stockValues, values)
+	alike, common, others := sortByStep(rows)
+	changed, err := updateAlike(tx, alike, common, now)
 	if err != nil {
 		return err
+	}
+	for some := range slices.Chunk(others, rowsAtOnce) {
+		n, err := updateEach(tx, some, now)
+		if err != nil {
+			return err
+		}
+		changed += n
 	}
 	if changed != int64(len(rows)) {
 		return fmt.Errorf("update device_stock: %d of %d rows: %w", changed, len(rows), database.ErrConflict)
 	}
 	return nil
+}
+
+// sortByStep takes apart the rows that have the commonest step, where they are many.
+func sortByStep(rows []*row) (alike []*row, common step, others []*row) {
+	if len(rows) < alikeFrom {
+		return nil, step{}, rows
+	}
+	count := map[step]int{}
+	for _, r := range rows {
+		count[r.step()]++
+		if count[r.step()] > count[common] {
+			common = r.step()
+		}
+	}
+	if count[common] < alikeFrom {
+		return nil, step{}, rows
+	}
+	for _, r := range rows {
+		if r.step() == common && !r.recounted {
+			alike = append(alike, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	return alike, common, others
+}
+
+func updateAlike(tx *gorm.DB, rows []*row, common step, now time.Time) (int64, error) {
+	keys := make([][]any, len(rows))
+	for i, r := range rows {
+		keys[i] = []any{r.DeviceID, r.ProductID, r.before}
+	}
+	return database.UpdateAlike(tx, "device_stock", "stock = stock + ?, version = version + ?, updated_at = ?",
+		[]any{common.stock, common.versions, now}, []string{"device_id", "product_id", "version"}, keys)
+}
+
+// updateEach leaves out what only a stock-take changes: each column of such a statement is paid for row by row.
+func updateEach(tx *gorm.DB, rows []*row, now time.Time) (int64, error) {
+	columns := stockValues[:3]
+	if slices.ContainsFunc(rows, func(r *row) bool { return r.recounted }) {
+		columns = stockValues
+	}
+	values := make([][]any, len(rows))
+	for i, r := range rows {
+		values[i] = []any{r.DeviceID, r.ProductID, r.before, r.Stock, r.Version, now, r.CountedSeq, r.CountedEpoch}[:3+len(columns)]
+	}
+	return database.UpdateEach(tx, "device_stock", stockKey, columns, values)
 }
 
 func insertRows(tx *gorm.DB, rows []*row, now time.Time) error {
