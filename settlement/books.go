@@ -12,6 +12,7 @@ import (
 	"doortab/cabinet"
 	"doortab/database"
 	"doortab/inventory"
+	"doortab/promotion"
 )
 
 // books is what the database knows of the cabinets of a group while it is judged: each event
@@ -25,6 +26,7 @@ type books struct {
 	movers     map[key]moment // doors that moved tags, as far as an event of the group may be older
 	strays     map[int64]*strays
 	stock      *inventory.Ledger
+	doors      *promotion.Doors // nil: no promotion is of anything that the group sold
 }
 
 // strays is what lies in lanes of a cabinet that it does not belong to.

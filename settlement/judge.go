@@ -30,6 +30,9 @@ func (s *Service) judge(tx *gorm.DB, b *batch, f *fresh, k *known, locking datab
 	if books.stock, err = inventory.OpenLedger(tx, keysOf(f.first, verdicts), locking); err != nil {
 		return nil, err
 	}
+	if books.doors, err = s.openDoors(tx, k.marks.Promotions, f.first, verdicts, locking); err != nil {
+		return nil, err
+	}
 	for i, it := range f.first {
 		b.settle(books, it, &verdicts[i])
 	}
@@ -52,6 +55,7 @@ func (b *batch) settle(books *books, it *item, v *verdict) {
 	}
 	if v.hasOrder(it.event.Kind) {
 		id := b.id()
+		books.reprice(it, v, id)
 		orderID, receipt.OrderID, receipt.TotalMinor = id, FormatID(id), v.totalMinor()
 		for _, l := range v.lines {
 			receipt.Lines = append(receipt.Lines, l.Line)
@@ -98,7 +102,7 @@ func (b *batch) order(it *item, v *verdict, orderID int64) {
 	for i, l := range v.lines {
 		b.orderLines = append(b.orderLines, []any{
 			it.key.deviceID, orderID, i + 1, originSettlement, l.ProductID, l.Quantity, l.UnitPriceMinor, l.AmountMinor,
-			marshal(l.evidence),
+			l.evidenceJSON(),
 		})
 	}
 }

@@ -169,7 +169,8 @@ func (e *pastEvent) readAdded(tx *gorm.DB) error {
 // that moved.
 func (e *pastEvent) correct(tx *gorm.DB, attempt int, review *Review, r *Resolution, now time.Time) ([]tagChange, error) {
 	change := r.differences(review, e.standing)
-	lines, err := e.price(tx, change, r)
+	orderID := e.orderNumber(now)
+	lines, doors, err := e.price(tx, attempt, change, r, orderID)
 	if err != nil {
 		return nil, err
 	}
@@ -183,12 +184,14 @@ func (e *pastEvent) correct(tx *gorm.DB, attempt int, review *Review, r *Resolut
 	if err != nil {
 		return nil, err
 	}
-	orderID := e.orderNumber(now)
 	moved, err := e.placeTags(tx, attempt, change, orderID, waits, now)
 	if err != nil || e.restock || e.order == nil && len(lines) == 0 {
 		return moved, err
 	}
-	return moved, e.writeOrder(tx, orderID, lines, e.statusAfter(waits), now)
+	if err := e.writeOrder(tx, orderID, lines, e.statusAfter(waits), now); err != nil || doors == nil {
+		return moved, err
+	}
+	return moved, doors.Write(tx, now)
 }
 
 // orderNumber is the number of the order, or the one that it gets if it is made now.

@@ -2,14 +2,12 @@ package settlement
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"gorm.io/gorm"
 
 	"doortab/database"
-	"doortab/inventory"
 )
 
 // States of an order that a review may change.
@@ -24,46 +22,6 @@ const (
 	originSettlement = "settlement"
 	originReview     = "review"
 )
-
-// correctionEvidence is what decided a line that a review added.
-type correctionEvidence struct {
-	Source   string   `json:"source"`
-	Rule     Decision `json:"rule"`
-	Quantity int64    `json:"quantity"`
-	ReviewID string   `json:"reviewId"`
-}
-
-// price makes the new lines, negative where something is taken back. A product that is on the order already keeps the
-// price that it has there.
-func (e *pastEvent) price(tx *gorm.DB, change map[int64]int64, r *Resolution) ([]OrderLine, error) {
-	products := slices.Sorted(maps.Keys(change))
-	history, err := inventory.ReadPrices(tx, products)
-	if err != nil {
-		return nil, err
-	}
-	charged := map[int64]int64{}
-	if e.order != nil {
-		for _, l := range e.order.Lines {
-			charged[l.ProductID] = l.UnitPriceMinor
-		}
-	}
-	lines := make([]OrderLine, len(products))
-	for i, product := range products {
-		price, known := charged[product]
-		if !known {
-			price, known = history.At(product, e.pricedAt)
-		}
-		if !known {
-			return nil, fmt.Errorf("product %d: %w", product, inventory.ErrUnknownProduct)
-		}
-		units := change[product]
-		lines[i] = OrderLine{
-			Origin: originReview, ProductID: product, Quantity: units, UnitPriceMinor: price, AmountMinor: price * units,
-			Evidence: marshal(correctionEvidence{"review", r.Decision, units, FormatID(r.ReviewID)}),
-		}
-	}
-	return lines, nil
-}
 
 func (e *pastEvent) statusAfter(waits bool) string {
 	switch {

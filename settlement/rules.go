@@ -18,7 +18,8 @@ type rules struct {
 // line is one sure line of an order, with the numbers that decided it.
 type line struct {
 	cabinet.Line
-	evidence cabinet.Evidence
+	evidence    cabinet.Evidence
+	promotionID int64 // whose price it has; 0: none
 }
 
 // verdict is what the rules make of one event.

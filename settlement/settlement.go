@@ -15,6 +15,7 @@ import (
 	"doortab/cabinet"
 	"doortab/database"
 	"doortab/inventory"
+	"doortab/promotion"
 )
 
 // DefaultThreshold is the confidence from which a cabinet's own count is taken.
@@ -63,6 +64,7 @@ type Service struct {
 	catalogue  inventory.Cache
 	log        *slog.Logger
 	metrics    *metrics
+	offers     promotion.OfferCache
 	lookFirst  countdown // groups that are yet to look for repeats before they insert
 	takeTurns  countdown // groups that are yet to take turns with other processes
 }

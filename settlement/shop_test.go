@@ -36,6 +36,7 @@ type shop struct {
 	db      *database.DB
 	dsn     string
 	metrics *prometheus.Registry
+	tokens  int // of claims, so far
 }
 
 func newShop(t *testing.T) *shop {

@@ -134,7 +134,10 @@ func (b *batch) write(tx *gorm.DB, books *books) error {
 	if err := door.Close(tx, b.doors, b.now); err != nil {
 		return err
 	}
-	return b.writeDoubts(tx)
+	if err := b.writeDoubts(tx); err != nil {
+		return err
+	}
+	return books.writeDoors(tx, b.now)
 }
 
 func (b *batch) writeOrders(tx *gorm.DB) error {
