@@ -13,6 +13,7 @@ import (
 	"doortab/door"
 	"doortab/fleet"
 	"doortab/settlement"
+	"doortab/tasks"
 )
 
 type doorSessionView struct {
@@ -74,7 +75,10 @@ func (s *Server) openDoor(c change, in *openDoorInput) (*doorSessionView, error)
 	if err != nil {
 		return nil, err
 	}
-	c.afterCommit(func(ctx context.Context) { s.sendUnlock(ctx, session) })
+	c.afterCommit(func(ctx context.Context) {
+		s.sendUnlock(ctx, session)
+		s.tasks.Schedule(tasks.DoorSession, session.SessionID, session.ExpiresAt)
+	})
 	view := viewDoorSession(session, nil)
 	return &view, nil
 }

@@ -18,6 +18,7 @@ import (
 	"doortab/inventory"
 	"doortab/ratelimit"
 	"doortab/settlement"
+	"doortab/tasks"
 )
 
 // typePrefix starts the stable URIs by which programs tell problems apart (RFC 9457, section 3.1.1).
@@ -72,6 +73,7 @@ var outcomes = []struct {
 	{fleet.ErrNotFound, http.StatusNotFound, ""},
 	{settlement.ErrNotFound, http.StatusNotFound, ""},
 	{door.ErrNotFound, http.StatusNotFound, ""},
+	{tasks.ErrNotFound, http.StatusNotFound, ""},
 	{inventory.ErrDuplicate, http.StatusConflict, "duplicate"},
 	{fleet.ErrDuplicate, http.StatusConflict, "duplicate"},
 	{fleet.ErrOffline, http.StatusConflict, "cabinet-offline"},
@@ -79,6 +81,7 @@ var outcomes = []struct {
 	{door.ErrCabinetBusy, http.StatusConflict, "cabinet-busy"},
 	{door.ErrUserBusy, http.StatusConflict, "user-busy"},
 	{settlement.ErrStillDead, http.StatusConflict, "still-dead"},
+	{tasks.ErrStillFails, http.StatusConflict, "still-fails"},
 	{settlement.ErrPayloadCut, http.StatusConflict, "payload-cut"},
 	{settlement.ErrDecided, http.StatusConflict, "decided"},
 	{settlement.ErrUnderReview, http.StatusConflict, "under-review"},
@@ -99,6 +102,7 @@ var outcomes = []struct {
 	{errWholeArchive, http.StatusUnprocessableEntity, ""},
 	{errRepeated, http.StatusUnprocessableEntity, ""},
 	{ratelimit.ErrTooMany, http.StatusTooManyRequests, ""},
+	{tasks.ErrUnavailable, http.StatusServiceUnavailable, ""},
 	{errNotReady, http.StatusServiceUnavailable, ""},
 }
 

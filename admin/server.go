@@ -25,6 +25,7 @@ import (
 	"doortab/inventory"
 	"doortab/ratelimit"
 	"doortab/settlement"
+	"doortab/tasks"
 )
 
 const (
@@ -46,6 +47,8 @@ type Config struct {
 	Currency string
 	// Hooks answers an external broker's questions; without a secret there are none.
 	Hooks BrokerHooks
+	// Tasks ends door sessions at their second, and keeps the tasks that failed; nil: there are none.
+	Tasks *tasks.Queue
 	// Limits says who calls too often; nil: nobody does.
 	Limits *ratelimit.Limiter
 	// Proxies are believed about whom they forward, see X-Forwarded-For.
@@ -62,6 +65,7 @@ type Server struct {
 	tokens     *tokenCache
 	unlock     func(ctx context.Context, topic string, payload []byte) error
 	ready      func(context.Context) error
+	tasks      *tasks.Queue
 	limits     *ratelimit.Limiter
 	proxies    []netip.Prefix
 	log        *slog.Logger
@@ -89,7 +93,7 @@ func New(c Config) *Server {
 	s := &Server{
 		db: c.DB, settlement: c.Settlement, unlock: c.Unlock, ready: c.Ready, log: c.Logger,
 		products: inventory.NewCatalogue(c.DB), cabinets: fleet.NewRegistry(c.DB),
-		tokens: newTokenCache(c.DB), limits: c.Limits, proxies: c.Proxies,
+		tokens: newTokenCache(c.DB), tasks: c.Tasks, limits: c.Limits, proxies: c.Proxies,
 		metrics: newMetrics(c.Metrics), echo: echo.New(),
 	}
 	s.echo.HTTPErrorHandler = s.fail
@@ -112,6 +116,7 @@ func New(c Config) *Server {
 	s.reviewRoutes()
 	s.discrepancyRoutes()
 	s.deadLetterRoutes()
+	s.failedTaskRoutes()
 	s.tokenRoutes()
 	s.brokerRoutes(c.Hooks)
 	s.healthRoutes(c.Metrics)

@@ -241,3 +241,30 @@ func TestASessionIsWithdrawn(t *testing.T) {
 		t.Errorf("an unknown session: %v", err)
 	}
 }
+
+func TestASessionEndsOnceItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	db, now := databasetest.New(t), database.Now()
+	overdue, young := started(t, db, 1, 42, now.Add(-OpenWithin)), started(t, db, 2, 43, now)
+	for name, c := range map[string]struct {
+		id    string
+		due   time.Time
+		state string
+	}{
+		"overdue":       {overdue.SessionID, time.Time{}, "expired 0 0"},
+		"has time left": {young.SessionID, young.ExpiresAt, "opening 2 43"},
+	} {
+		for range 2 { // also a second time
+			due, err := End(t.Context(), db, c.id)
+			if err != nil || !due.Equal(c.due) {
+				t.Errorf("%s: due %s, %v; want %s", name, due, err, c.due)
+			}
+			if got := stateOf(t, db, c.id); got != c.state {
+				t.Errorf("%s is %q, want %q", name, got, c.state)
+			}
+		}
+	}
+	if due, err := End(t.Context(), db, "unknown"); err != nil || !due.IsZero() {
+		t.Errorf("unknown: %s, %v", due, err)
+	}
+}

@@ -30,6 +30,27 @@ func expire(tx *gorm.DB, sessionIDs []string, now time.Time) (int64, error) {
 	return result.RowsAffected, nil
 }
 
+// End ends one session whose time is over, and returns the zero time; also for one that has ended before. Where it has time
+// left, it returns when that ends.
+func End(ctx context.Context, db *database.DB, sessionID string) (due time.Time, err error) {
+	now := database.Now()
+	var list []Session
+	if err := db.Read(ctx).Raw("SELECT "+columns+" FROM door_sessions WHERE session_id = ?", sessionID).Scan(&list).Error; err != nil {
+		return time.Time{}, fmt.Errorf("read door session %s: %w", sessionID, err)
+	}
+	switch {
+	case len(list) == 0 || !list[0].pending():
+		return time.Time{}, nil
+	case !list[0].overdue(now):
+		return list[0].ExpiresAt, nil
+	}
+	err = db.InTx(ctx, func(tx *gorm.DB) error {
+		_, err := expire(tx, []string{sessionID}, now)
+		return err
+	})
+	return time.Time{}, err
+}
+
 // Sweep expires what is overdue, a bounded number at a time, and returns how many. It looks without locks and changes each
 // by its primary key in ascending order, as every writer here does.
 func Sweep(ctx context.Context, db *database.DB) (swept int64, err error) {

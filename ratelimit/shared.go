@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/sony/gobreaker/v2"
 )
 
@@ -41,6 +42,7 @@ func newShared(url, installation string, budget time.Duration, log *slog.Logger)
 	options.DialerRetries = 1
 	options.ReadTimeout, options.WriteTimeout = budget, budget
 	options.DisableIdentity = true
+	logging.Disable() // what it logs of its own accord is also returned
 	client := redis.NewClient(options)
 	return &shared{
 		client: client, limiter: redis_rate.NewLimiter(client), breaker: newBreaker(log),

@@ -30,6 +30,7 @@ type commandLine struct {
 	Import      importCommand      `cmd:"" help:"Read products or planograms from CSV."`
 	Export      exportCommand      `cmd:"" help:"Write products or planograms as CSV."`
 	DeadLetters deadLettersCommand `cmd:"" name:"dead-letters" help:"Messages that could not be settled and wait for somebody."`
+	FailedTasks failedTasksCommand `cmd:"" name:"failed-tasks" help:"Delayed tasks that failed again and again and wait for somebody."`
 }
 
 // version is what the Go toolchain knows of this build: a tag, or the commit and its time; "(devel)" without a repository.

@@ -27,6 +27,7 @@ import (
 	"doortab/mqtt"
 	"doortab/ratelimit"
 	"doortab/settlement"
+	"doortab/tasks"
 )
 
 const (
@@ -84,6 +85,8 @@ type node struct {
 	doors      *door.Reports
 	secrets    *fleet.Authenticator
 	limits     *ratelimit.Limiter
+	tasks      *tasks.Queue
+	tasksLeft  bool // some still ran at the end
 	rest       *admin.Server
 	listener   net.Listener
 	profiles   net.Listener // nil: off
@@ -109,7 +112,9 @@ func startNode(ctx context.Context, config nodeConfig, log *slog.Logger) (*node,
 	if err := n.open(ctx); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
-	n.start()
+	if err := n.start(); err != nil {
+		return nil, errors.Join(err, n.close())
+	}
 	return n, nil
 }
 
@@ -138,9 +143,12 @@ func (n *node) open(ctx context.Context) (err error) {
 	if err = n.openLimits(ctx); err != nil {
 		return err
 	}
+	if n.tasks, err = openTasks(n.config.RedisURL, n.installation, n.db, n.log, n.registry); err != nil {
+		return err
+	}
 	n.rest = admin.New(admin.Config{ //nolint:contextcheck // its handlers have each request's own
 		DB: n.db, Settlement: n.settlement, Unlock: n.sendUnlock, Ready: n.ready, Metrics: n.registry,
-		Currency: n.config.Currency, Limits: n.limits, Proxies: n.config.TrustedProxy, Logger: n.log,
+		Currency: n.config.Currency, Tasks: n.tasks, Limits: n.limits, Proxies: n.config.TrustedProxy, Logger: n.log,
 		Hooks: admin.BrokerHooks{
 			Secret: n.config.MQTTHook, Username: n.config.MQTTUsername, Password: n.config.MQTTPassword, Authenticate: n.secrets.Authenticate,
 		},
@@ -200,7 +208,10 @@ func (n *node) openSettlement(ctx context.Context) (err error) {
 	return nil
 }
 
-func (n *node) start() {
+func (n *node) start() error {
+	if err := n.tasks.Start(); err != nil {
+		return err
+	}
 	n.otherJobs.start(n.board.Run)
 	n.otherJobs.start(n.doors.Run)
 	n.otherJobs.start(func(ctx context.Context) { door.KeepSwept(ctx, n.db, n.log) })
@@ -220,6 +231,7 @@ func (n *node) start() {
 	n.otherJobs.start(n.orFail(n.receipts.Run))
 	n.intakeJobs.start(n.intake.Run)
 	n.otherJobs.start(n.orFail(n.events.Run))
+	return nil
 }
 
 // orFail makes a part that ends by an error end the node.
@@ -260,7 +272,7 @@ func (n *node) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
 	defer cancel()
 	settled, ended := n.intakeJobs.stop(ctx), n.otherJobs.stop(ctx)
-	if !settled || !ended {
+	if !settled || !ended || n.tasksLeft {
 		n.log.Warn("Stopped while the database held work up; cabinets will send again what is not answered.")
 		return nil // closing would wait for the database too
 	}
@@ -271,6 +283,9 @@ func (n *node) stop(ctx context.Context) error {
 func (n *node) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
 	defer cancel()
+	var delayed sync.WaitGroup
+	delayed.Go(func() { n.stopTasks(ctx) })
+	defer delayed.Wait()
 	if err := errors.Join(n.events.Drain(ctx), n.receipts.Drain(ctx)); err != nil {
 		n.log.Warn("Stopped with messages in hand; their cabinets will send them again.", "error", err)
 	}
@@ -289,6 +304,9 @@ func (n *node) close() error {
 	}
 	if n.remembered != nil {
 		errs = append(errs, n.remembered.Close())
+	}
+	if n.tasks != nil {
+		errs = append(errs, n.tasks.Close()) // where the node did not start
 	}
 	if n.limits != nil {
 		errs = append(errs, n.limits.Close())
@@ -325,35 +343,4 @@ func (n *node) instance() string {
 	}
 	_, port, _ := net.SplitHostPort(n.listener.Addr().String())
 	return host + "-" + port
-}
-
-// jobs are goroutines that share one end.
-type jobs struct {
-	once   sync.Once
-	ctx    context.Context
-	cancel context.CancelFunc
-	wait   sync.WaitGroup
-}
-
-func (j *jobs) start(job func(context.Context)) {
-	j.once.Do(func() { j.ctx, j.cancel = context.WithCancel(context.Background()) })
-	j.wait.Go(func() { job(j.ctx) })
-}
-
-// stop tells all to end, and reports whether they did before ctx ended.
-func (j *jobs) stop(ctx context.Context) bool {
-	if j.cancel != nil {
-		j.cancel()
-	}
-	ended := make(chan struct{})
-	go func() {
-		j.wait.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

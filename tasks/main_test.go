@@ -1,0 +1,9 @@
+package tasks
+
+import (
+	"testing"
+
+	"doortab/services/servicestest"
+)
+
+func TestMain(m *testing.M) { servicestest.Main(m) }
