@@ -29,7 +29,9 @@ func TestNoBodyGivesAnInternalError(t *testing.T) {
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	g := &bodies{Rand: rand.New(rand.NewPCG(seed, 0)), schemas: document.Components.Schemas}
+	g := &bodies{
+		Rand: rand.New(rand.NewPCG(seed, 0)), schemas: document.Components.Schemas, soon: time.Now().UTC().Add(time.Hour).Format(time.RFC3339),
+	}
 	routes, taken := 0, map[string]bool{}
 	for pattern, methods := range document.Paths {
 		for method, op := range methods {
@@ -95,6 +97,7 @@ type schema struct {
 type bodies struct {
 	*rand.Rand
 	schemas map[string]*schema
+	soon    string // a time ahead
 }
 
 func (g *bodies) body(s *schema) string { return g.text(g.value(s)) }
@@ -137,7 +140,7 @@ func (g *bodies) value(s *schema) any {
 	case "integer":
 		return g.number(s)
 	case "string":
-		return pick(g, []string{strings.Repeat("a", max(1, orZero(s.MinLength))), "40170725", "水 \"x\"", "2026-11-30T10:00:00Z", "a\x00b"})
+		return pick(g, []string{strings.Repeat("a", max(1, orZero(s.MinLength))), "40170725", "水 \"x\"", "2026-11-30T10:00:00Z", "a\x00b", g.soon})
 	case "boolean":
 		return g.IntN(2) == 0
 	default:

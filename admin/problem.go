@@ -17,6 +17,7 @@ import (
 	"doortab/fleet"
 	"doortab/inventory"
 	"doortab/ratelimit"
+	"doortab/reservation"
 	"doortab/settlement"
 	"doortab/tasks"
 )
@@ -74,6 +75,10 @@ var outcomes = []struct {
 	{settlement.ErrNotFound, http.StatusNotFound, ""},
 	{door.ErrNotFound, http.StatusNotFound, ""},
 	{tasks.ErrNotFound, http.StatusNotFound, ""},
+	{reservation.ErrNotFound, http.StatusNotFound, ""},
+	{reservation.ErrTooLittle, http.StatusConflict, "too-little-stock"},
+	{reservation.ErrOver, http.StatusConflict, "reservation-over"},
+	{reservation.ErrInvalid, http.StatusUnprocessableEntity, ""},
 	{inventory.ErrDuplicate, http.StatusConflict, "duplicate"},
 	{fleet.ErrDuplicate, http.StatusConflict, "duplicate"},
 	{fleet.ErrOffline, http.StatusConflict, "cabinet-offline"},

@@ -26,6 +26,10 @@ var leastRoles = map[string]Role{
 	"POST /v1/cabinets/{deviceId}/restocks":         Restocker,
 	"POST /v1/door-sessions":                        Restocker,
 	"GET /v1/door-sessions/{sessionId}":             Restocker,
+	"POST /v1/reservations":                         Operator,
+	"GET /v1/reservations":                          Operator,
+	"GET /v1/reservations/{reservationId}":          Operator,
+	"DELETE /v1/reservations/{reservationId}":       Operator,
 	"GET /v1/settlements":                           Viewer,
 	"GET /v1/settlements/{deviceId}/{closeEventId}": Viewer,
 	"GET /v1/orders":                                Viewer,
@@ -68,6 +72,8 @@ var leastRoles = map[string]Role{
 var appsMayCall = map[string]bool{
 	"POST /v1/door-sessions": true, "GET /v1/door-sessions/{sessionId}": true,
 	"GET /v1/orders": true, "GET /v1/orders/{orderId}": true,
+	"POST /v1/reservations": true, "GET /v1/reservations": true,
+	"GET /v1/reservations/{reservationId}": true, "DELETE /v1/reservations/{reservationId}": true,
 }
 
 func TestEveryRouteHasTheRoleOfTheDesign(t *testing.T) {

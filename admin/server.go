@@ -111,6 +111,7 @@ func New(c Config) *Server {
 	s.writeoffRoutes()
 	s.controllerRoutes()
 	s.doorRoutes()
+	s.reservationRoutes()
 	s.settlementRoutes()
 	s.orderRoutes()
 	s.reviewRoutes()

@@ -26,6 +26,7 @@ const (
 type Retention struct {
 	IdempotencyKeys time.Duration // from their request on; 0 means KeepIdempotencyKeys
 	DoorSessions    time.Duration // from their end on; 0 means for ever
+	Reservations    time.Duration // from the end that they were made with on; 0 means for ever
 	DeadLetters     time.Duration // from the last copy on; 0 means for ever
 }
 
@@ -55,6 +56,7 @@ func NewJanitor(db *database.DB, r Retention, log *slog.Logger, metrics promethe
 		kinds: []removable{
 			{"idempotency_keys", r.IdempotencyKeys, removeKeys},
 			{"door_sessions", r.DoorSessions, removeSessions},
+			{"reservations", r.Reservations, removeReservations},
 			{"dead_letters", r.DeadLetters, removeLetters},
 		},
 		removed: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -166,11 +168,13 @@ func removeLetters(ctx context.Context, db *database.DB, before time.Time) (look
 }
 
 func removeRows(ctx context.Context, db *database.DB, table, where string, args ...any) (int64, error) {
-	return inTx(ctx, db, func(tx *gorm.DB) (int64, error) {
-		result := tx.Exec("DELETE t FROM "+table+" t FORCE INDEX (PRIMARY) WHERE "+where, args...)
-		if result.Error != nil {
-			return 0, fmt.Errorf("remove rows of %s: %w", table, result.Error)
-		}
-		return result.RowsAffected, nil
-	})
+	return inTx(ctx, db, func(tx *gorm.DB) (int64, error) { return deleteRows(tx, table, where, args...) })
+}
+
+func deleteRows(tx *gorm.DB, table, where string, args ...any) (int64, error) {
+	result := tx.Exec("DELETE t FROM "+table+" t FORCE INDEX (PRIMARY) WHERE "+where, args...)
+	if result.Error != nil {
+		return 0, fmt.Errorf("remove rows of %s: %w", table, result.Error)
+	}
+	return result.RowsAffected, nil
 }

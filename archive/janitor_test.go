@@ -44,6 +44,14 @@ func attic(t *testing.T) *shop {
 		s.exec(`INSERT INTO door_sessions (session_id, device_id, close_event_id, user_id, kind, app, state, settled_event_id, created_at,
 			ended_at, expires_at) VALUES (?, 1001, ?, 42, 'sale', '', ?, ?, ?, ?, ?)`, d.id, d.id, d.state, d.event, ago(d.expires), d.ended, ago(d.expires))
 	}
+	for i, r := range []struct {
+		state string
+		until time.Duration
+	}{{"used", 100 * day}, {"returned", 100 * day}, {"expired", 100 * day}, {"used", 80 * day}, {"held", 100 * day}} { // a sweep will end the last
+		s.exec(`INSERT INTO reservations (device_id, reservation_id, user_id, app, state, version, until_at, created_at, updated_at)
+			VALUES (1001, ?, 42, '', ?, 1, ?, ?, ?)`, i+1, r.state, ago(r.until), ago(r.until), ago(r.until))
+		s.exec("INSERT INTO reservation_lines VALUES (1001, ?, 7, 2, 1), (1001, ?, 8, 1, 0)", i+1, i+1)
+	}
 	for id, last := range map[string]time.Duration{"gone": 100 * day, "again": day} {
 		s.exec(`INSERT INTO dead_letters (dead_letter_id, fingerprint, topic, payload, size, digest, reason, detail, copies, received_at,
 			last_received_at) VALUES (?, UNHEX(SHA2(?, 256)), ?, '', 0, '', 'malformed', '', 1, ?, ?)`,
@@ -55,13 +63,15 @@ func attic(t *testing.T) *shop {
 func TestWhatIsPastItsTimeIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name                    string
-		retention               archive.Retention
-		keys, sessions, letters int64 // left
+		name      string
+		retention archive.Retention
+		left      [4]int64 // keys, sessions, reservations, letters
 	}{
-		{"for ever", archive.Retention{IdempotencyKeys: 365 * day}, 4, 7, 2},
-		{"the least", archive.Retention{}, 2, 7, 2},
-		{"90 days", archive.Retention{IdempotencyKeys: 365 * day, DoorSessions: 90 * day, DeadLetters: 90 * day}, 4, 4, 1},
+		{"for ever", archive.Retention{IdempotencyKeys: 365 * day}, [4]int64{4, 7, 5, 2}},
+		{"the least", archive.Retention{}, [4]int64{2, 7, 5, 2}},
+		{"90 days", archive.Retention{
+			IdempotencyKeys: 365 * day, DoorSessions: 90 * day, Reservations: 90 * day, DeadLetters: 90 * day,
+		}, [4]int64{4, 4, 2, 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -71,14 +81,17 @@ func TestWhatIsPastItsTimeIsRemoved(t *testing.T) {
 			var log bytes.Buffer
 			metrics := prometheus.NewRegistry()
 			archive.NewJanitor(s.db, c.retention, slog.New(slog.NewTextHandler(&log, nil)), metrics).Sweep(t.Context())
-			got := [3]int64{s.count("idempotency_keys"), s.count("door_sessions"), s.count("dead_letters")}
-			if want := [3]int64{c.keys, c.sessions, c.letters}; got != want {
-				t.Errorf("left %v, want %v", got, want)
+			got := [4]int64{s.count("idempotency_keys"), s.count("door_sessions"), s.count("reservations"), s.count("dead_letters")}
+			if got != c.left {
+				t.Errorf("left %v, want %v", got, c.left)
+			}
+			if n := s.count("reservation_lines"); n != 2*got[2] {
+				t.Errorf("%d lines of %d reservations", n, got[2])
 			}
 			if n := s.count("door_sessions WHERE session_id IN ('closed-waits', 'closed-late', 'new', 'open')"); n != 4 {
 				t.Errorf("%d of the four sessions are left that must stay", n)
 			}
-			if n, want := removed(t, metrics), 4+7+2-got[0]-got[1]-got[2]; n != float64(want) {
+			if n, want := removed(t, metrics), 4+7+5+2-got[0]-got[1]-got[2]-got[3]; n != float64(want) {
 				t.Errorf("%v rows counted as removed, want %d", n, want)
 			}
 			if strings.Contains(log.String(), "WARN") {
@@ -91,7 +104,7 @@ func TestWhatIsPastItsTimeIsRemoved(t *testing.T) {
 func removed(t *testing.T, metrics *prometheus.Registry) (n float64) {
 	t.Helper()
 	families, err := metrics.Gather()
-	if err != nil || len(families) != 1 || len(families[0].GetMetric()) != 3 {
+	if err != nil || len(families) != 1 || len(families[0].GetMetric()) != 4 {
 		t.Fatalf("metrics %v, %v", families, err)
 	}
 	for _, m := range families[0].GetMetric() {

@@ -110,6 +110,9 @@ func Run(ctx context.Context, db *database.DB) (Report, error) {
 		{"settlement_conflicts", a.conflicts},
 		{"door_sessions", a.doors},
 		{"epcs", a.tags},
+		{"reservations", a.reservations},
+		{"reservation_lines", a.reservationLines},
+		{"reserved_stock", a.reservedStock},
 	} {
 		if err := step.read(ctx); err != nil {
 			return Report{}, fmt.Errorf("audit %s: %w", step.name, err)

@@ -72,6 +72,7 @@ func (b books) fill() {
 		"device_stock", "stock_movements", "restocks", "stocktakes", "writeoffs", "settlements", "settlement_conflicts",
 		"orders", "order_lines", "reviews", "discrepancies", "door_sessions", "orders_archive",
 		"order_lines_archive", "stock_movements_archive", "settlement_payloads_archive", "conflict_payloads_archive", "epcs",
+		"reservations", "reservation_lines", "reserved_stock",
 	} {
 		b.exec("DELETE FROM " + table)
 	}
@@ -81,6 +82,19 @@ func (b books) fill() {
 	b.reviewsOf1001()
 	b.otherCabinet()
 	b.tags()
+	b.reservations()
+}
+
+// reservations are one in each state, and one that is held beside another.
+func (b books) reservations() {
+	b.exec("UPDATE marks SET version = ? WHERE name = 'reservations'", settledAt.Add(time.Hour).UnixMilli())
+	for id, state := range map[int]string{301: "held", 302: "held", 303: "used", 304: "returned", 305: "expired"} {
+		b.exec(`INSERT INTO reservations (device_id, reservation_id, user_id, app, state, version, until_at, created_at, updated_at)
+			VALUES (1001, ?, 42, '', ?, 1, ?, ?, ?)`, id, state, settledAt, settledAt, settledAt)
+	}
+	b.exec("INSERT INTO reservation_lines VALUES (1001, 301, 7, 2, 2), (1001, 301, 8, 1, 0), (1001, 302, 7, 3, 1), (1001, 303, 7, 1, 0)")
+	b.exec("INSERT INTO reservation_lines VALUES (1001, 304, 7, 4, 4), (1001, 305, 8, 4, 2)")
+	b.exec("INSERT INTO reserved_stock VALUES (1001, 7, 3), (1001, 8, 0)")
 }
 
 // tags are one in each state.

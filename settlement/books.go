@@ -13,6 +13,7 @@ import (
 	"doortab/database"
 	"doortab/inventory"
 	"doortab/promotion"
+	"doortab/reservation"
 )
 
 // books is what the database knows of the cabinets of a group while it is judged: each event
@@ -26,7 +27,8 @@ type books struct {
 	movers     map[key]moment // doors that moved tags, as far as an event of the group may be older
 	strays     map[int64]*strays
 	stock      *inventory.Ledger
-	doors      *promotion.Doors // nil: no promotion is of anything that the group sold
+	doors      *promotion.Doors   // nil: no promotion is of anything that the group sold
+	holds      *reservation.Holds // nil: nothing can be reserved
 }
 
 // strays is what lies in lanes of a cabinet that it does not belong to.
@@ -220,7 +222,7 @@ func (b *books) sold(it *item, v *verdict, orderID int64) {
 	}
 }
 
-// write writes stock, then tags, then strays. It returns [database.ErrConflict] where another
+// write writes stock, then tags, strays and reservations. It returns [database.ErrConflict] where another
 // writer was first.
 func (b *books) write(tx *gorm.DB, now time.Time) error {
 	if err := b.stock.Write(tx, now); err != nil {
@@ -229,7 +231,10 @@ func (b *books) write(tx *gorm.DB, now time.Time) error {
 	if err := b.tags.Write(tx, now); err != nil {
 		return err
 	}
-	return b.writeStrays(tx, now)
+	if err := b.writeStrays(tx, now); err != nil {
+		return err
+	}
+	return b.holds.Write(tx, now)
 }
 
 func (b *books) writeStrays(tx *gorm.DB, now time.Time) error {

@@ -30,6 +30,9 @@ func (s *Service) judge(tx *gorm.DB, b *batch, f *fresh, k *known, locking datab
 	if books.stock, err = inventory.OpenLedger(tx, keysOf(f.first, verdicts), locking); err != nil {
 		return nil, err
 	}
+	if books.holds, err = openHolds(tx, f.first, verdicts, k.marks.Reservations, b.now); err != nil {
+		return nil, err
+	}
 	if books.doors, err = s.openDoors(tx, k.marks.Promotions, f.first, verdicts, locking); err != nil {
 		return nil, err
 	}
@@ -44,9 +47,7 @@ func (s *Service) judge(tx *gorm.DB, b *batch, f *fresh, k *known, locking datab
 
 // settle books one event and adds its rows to the batch.
 func (b *batch) settle(books *books, it *item, v *verdict) {
-	if b.book(books.stock, it, v) {
-		v.reason(cabinet.ReasonShortfall)
-	}
+	b.book(books, it, v)
 	slices.Sort(v.reasons)
 	receipt := b.plainReceipt(it, v.outcome, b.now, v.reasons...)
 	var orderID, seq, epoch any
@@ -74,21 +75,25 @@ func (b *batch) settle(books *books, it *item, v *verdict) {
 	})
 }
 
-// book moves the stock of every product of the event, and reports whether the books had too
-// little of one (R4).
-func (b *batch) book(ledger *inventory.Ledger, it *item, v *verdict) (short bool) {
+// book moves the stock of every product of the event, and says where the books had too little of one, or too little is left for
+// those who reserved it (R4).
+func (b *batch) book(books *books, it *item, v *verdict) {
 	kind, sign := inventory.Sale, int64(-1)
 	if it.event.Kind == cabinet.KindRestock {
 		kind, sign = inventory.Restock, 1
 	}
 	for _, l := range v.lines {
-		m := ledger.Book(inventory.Change{
+		m := books.stock.Book(inventory.Change{
 			Key: inventory.Key{DeviceID: it.key.deviceID, ProductID: l.ProductID}, Kind: kind,
 			Quantity: sign * l.Quantity, At: it.at, Ref: it.key.closeEventID,
 		}, b.now)
-		short = short || m.Shortfall > 0
+		if m.Shortfall > 0 {
+			v.reason(cabinet.ReasonShortfall)
+		}
+		if pickUp(books.holds, it, m) {
+			v.reason(cabinet.ReasonReservedTaken)
+		}
 	}
-	return short
 }
 
 func (b *batch) order(it *item, v *verdict, orderID int64) {

@@ -14,14 +14,36 @@ var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
 // TestAnOperatorsDay pastes the commands of docs/a-day.md into a shell.
 func TestAnOperatorsDay(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/a-day.md")
+	paste(t, commandsOf(t, "a-day.md"),
+		`"toBring":9`,
+		`"outcome":"settled","duplicate":false`, `"totalMinor":1000`, `"unitWeightGrams":345`,
+		`"outcome":"review"`, `"status":"amended"`, `"totalMinor":300`,
+		`"productId":7,"stock":3`, `"kind":"stocktake","quantity":-1`)
+}
+
+// TestReservationsPage pastes the commands of docs/reservations.md.
+func TestReservationsPage(t *testing.T) {
+	t.Parallel()
+	paste(t, commandsOf(t, "reservations.md"),
+		`"state":"held"`, `urn:doortab:problem:too-little-stock`, `"reasons":["reserved_taken"]`,
+		`"quantity":3,"left":3,"short":2`, `"reasons":["reserved_taken"]`, `"state":"returned"`, `"quantity":3,"left":2`)
+}
+
+func commandsOf(t *testing.T, page string) (script string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../docs", page))
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := "set -euo pipefail\n"
-	for _, block := range shellBlock.FindAllSubmatch(page, -1) {
+	for _, block := range shellBlock.FindAllSubmatch(text, -1) {
 		script += string(block[1])
 	}
+	return script
+}
+
+// paste runs the commands of a page in a shell, against a Doortab of their own, and looks for what they are to print.
+func paste(t *testing.T, script string, wanted ...string) (printed string) {
+	t.Helper()
 	d := dev(t, "--no-simulator")
 	folder := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(folder, "bin"), 0o750); err != nil {
@@ -30,25 +52,21 @@ func TestAnOperatorsDay(t *testing.T) {
 	if err := os.Symlink(build(t), filepath.Join(folder, "bin", "doortab")); err != nil {
 		t.Fatal(err)
 	}
-	shell := exec.CommandContext(t.Context(), "bash", "-c", script)
+	shell := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+script)
 	shell.Dir = folder
-	shell.Env = append(withoutSettings(os.Environ()), asProgram+"=1", "API="+d.ready.HTTP, "TOKEN="+d.ready.AdminToken, "DOORTAB_MQTT="+d.ready.MQTT)
+	shell.Env = append(withoutSettings(os.Environ()), asProgram+"=1", "API="+d.ready.HTTP, "TOKEN="+d.ready.AdminToken,
+		"DOORTAB_DATABASE_DSN="+d.ready.DSN, "DOORTAB_MQTT="+d.ready.MQTT)
 	out, err := shell.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	printed := string(out)
-	for _, want := range []string{
-		`"toBring":9`,
-		`"outcome":"settled","duplicate":false`, `"totalMinor":1000`, `"unitWeightGrams":345`,
-		`"outcome":"review"`, `"status":"amended"`, `"totalMinor":300`,
-		`"productId":7,"stock":3`, `"kind":"stocktake","quantity":-1`,
-	} {
-		if !strings.Contains(printed, want) {
-			t.Errorf("the page's output lacks %s:\n%s", want, printed)
+	for _, want := range wanted {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the page's output lacks %s:\n%s", want, out)
 			break
 		}
 	}
 	d.signal(os.Interrupt)
 	d.summary(0)
+	return string(out)
 }

@@ -26,6 +26,7 @@ import (
 	"doortab/migrations"
 	"doortab/mqtt"
 	"doortab/ratelimit"
+	"doortab/reservation"
 	"doortab/settlement"
 	"doortab/tasks"
 )
@@ -215,6 +216,7 @@ func (n *node) start() error {
 	n.otherJobs.start(n.board.Run)
 	n.otherJobs.start(n.doors.Run)
 	n.otherJobs.start(func(ctx context.Context) { door.KeepSwept(ctx, n.db, n.log) })
+	n.otherJobs.start(func(ctx context.Context) { reservation.KeepSwept(ctx, n.db, n.log) })
 	n.otherJobs.start(n.secrets.Run)
 	n.otherJobs.start(archive.NewJanitor(n.db, n.config.retention(), n.log, n.registry).Run)
 	if n.config.MQTTHook != "" {

@@ -1,18 +1,21 @@
 -- +goose NO TRANSACTION
 -- +goose Up
 
+-- Whoever changes a reservation or its lines raises its version, by compare-and-set: of a pick-up and the expiry one wins.
 CREATE TABLE IF NOT EXISTS reservations (
   device_id BIGINT NOT NULL,
   reservation_id BIGINT NOT NULL,
   user_id BIGINT NOT NULL,
   app VARCHAR(200) NOT NULL,
   state VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  version BIGINT NOT NULL,
   until_at DATETIME(3) NOT NULL,
   created_at DATETIME(3) NOT NULL,
   updated_at DATETIME(3) NOT NULL,
   PRIMARY KEY (device_id, reservation_id),
   UNIQUE KEY reservations_id (reservation_id),
   KEY reservations_held (device_id, state, user_id),
+  KEY reservations_user (user_id, reservation_id),
   KEY reservations_overdue (state, until_at)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
