@@ -108,6 +108,8 @@ func Run(ctx context.Context, db *database.DB) (Report, error) {
 		{"order_lines of reviews", a.reviewLines("order_lines", "orders")},
 		{"order_lines_archive of reviews", a.reviewLines("order_lines_archive", "orders_archive")},
 		{"settlement_conflicts", a.conflicts},
+		{"promotion_uses", a.uses},
+		{"claims", a.claims},
 		{"door_sessions", a.doors},
 		{"epcs", a.tags},
 		{"reservations", a.reservations},
@@ -134,7 +136,7 @@ func newAuditor(tx *sql.Tx) *auditor {
 		tx: tx, apart: map[corrected]bool{},
 		i1: &Check{Name: "I1", What: "every settlement has its outcome's rows, every order one settlement"},
 		i2: &Check{Name: "I2", What: "stock = sum of deltas = last balance, versions without a gap, balances chain"},
-		i3: &Check{Name: "I3", What: "order totals = lines, movements + shortfalls + sales before a count = lines"},
+		i3: &Check{Name: "I3", What: "order totals = lines, movements + shortfalls + sales before a count = lines, units at a promotion's price = its uses"},
 		i4: &Check{Name: "I4", What: "no negative stock, no orphans"},
 		i5: &Check{Name: "I5", What: "receipts say what the rows say"},
 	}

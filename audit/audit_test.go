@@ -102,7 +102,7 @@ func TestSoundBooksPass(t *testing.T) {
 	}
 	want := `I1 every settlement has its outcome's rows, every order one settlement: 27 rows checked, 0 violations
 I2 stock = sum of deltas = last balance, versions without a gap, balances chain: 41 rows checked, 0 violations
-I3 order totals = lines, movements + shortfalls + sales before a count = lines: 48 rows checked, 0 violations
+I3 order totals = lines, movements + shortfalls + sales before a count = lines, units at a promotion's price = its uses: 48 rows checked, 0 violations
 I4 no negative stock, no orphans: 119 rows checked, 0 violations
 I5 receipts say what the rows say: 15 rows checked, 0 violations
 read stock_movements: 31 live, 0 archived

@@ -25,6 +25,7 @@ type line struct {
 	number, product, quantity, price, amount sql.Null[int64]
 	origin                                   sql.Null[string]
 	movements                                int64 // sales of its product in the order's event
+	unused                                   bool  // it names a promotion that the order has no use of
 }
 
 var (
@@ -46,7 +47,8 @@ SELECT o.archived, o.order_id, o.device_id, o.close_event_id, o.total_minor, o.u
        COALESCE(l.line, la.line), COALESCE(l.origin, la.origin), COALESCE(l.product_id, la.product_id),
        COALESCE(l.quantity, la.quantity), COALESCE(l.unit_price_minor, la.unit_price_minor),
        COALESCE(l.amount_minor, la.amount_minor),
-       ` + salesIn("stock_movements") + ` + ` + salesIn("stock_movements_archive") + `
+       ` + salesIn("stock_movements") + ` + ` + salesIn("stock_movements_archive") + `,
+       ` + unusedPromotion + `
   FROM ` + orderTables.page() + ` o
   LEFT JOIN settlements s ON s.device_id = o.device_id AND s.close_event_id = o.close_event_id
   LEFT JOIN order_lines l ON NOT o.archived AND l.device_id = o.device_id AND l.order_id = o.order_id
@@ -58,7 +60,7 @@ func (a *auditor) orders(ctx context.Context) error {
 	var l line
 	row := []any{
 		&o.device, &o.event, &o.total, &o.user, &o.settled, &o.named, &o.charged,
-		&l.number, &l.origin, &l.product, &l.quantity, &l.price, &l.amount, &l.movements,
+		&l.number, &l.origin, &l.product, &l.quantity, &l.price, &l.amount, &l.movements, &l.unused,
 	}
 	err := a.eachOf(ctx, orderTables, readOrders, []*int64{&o.id}, &o.archived, row, func() {
 		if o.id != group.id || o.archived != group.archived {
@@ -120,6 +122,9 @@ func (a *auditor) checkLine(o *order, l *line) {
 	key := fmt.Sprintf("%s device=%d order=%d line=%d", lineTables.inWhich(o.archived), o.device, o.id, l.number.V)
 	if l.amount.V != l.quantity.V*l.price.V {
 		a.i3.violated("%s: amount %d, but %d at %d", key, l.amount.V, l.quantity.V, l.price.V)
+	}
+	if l.unused {
+		a.i3.violated("%s: at the price of a promotion that promotion_uses doesn't have for this order", key)
 	}
 	switch l.origin.V {
 	case originSettlement:
