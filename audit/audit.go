@@ -136,7 +136,8 @@ func newAuditor(tx *sql.Tx) *auditor {
 		tx: tx, apart: map[corrected]bool{},
 		i1: &Check{Name: "I1", What: "every settlement has its outcome's rows, every order one settlement"},
 		i2: &Check{Name: "I2", What: "stock = sum of deltas = last balance, versions without a gap, balances chain"},
-		i3: &Check{Name: "I3", What: "order totals = lines, movements + shortfalls + sales before a count = lines, units at a promotion's price = its uses"},
+		i3: &Check{Name: "I3", What: "order totals = lines, movements + shortfalls + sales before a count = lines, " +
+			"units at a promotion's price = its uses"},
 		i4: &Check{Name: "I4", What: "no negative stock, no orphans"},
 		i5: &Check{Name: "I5", What: "receipts say what the rows say"},
 	}

@@ -18,10 +18,11 @@ type model struct {
 	stock, short, version map[[2]int64]int64
 	outcomes              map[string]string // device/event: outcome and total
 	conflicts             map[string]bool   // distinct other contents
+	deals                 *deals            // nil: none
 }
 
 func newModel() *model {
-	return &model{map[[2]int64]int64{}, map[[2]int64]int64{}, map[[2]int64]int64{}, map[string]string{}, map[string]bool{}}
+	return &model{map[[2]int64]int64{}, map[[2]int64]int64{}, map[[2]int64]int64{}, map[string]string{}, map[string]bool{}, nil}
 }
 
 func (m *model) move(device, product, units int64) (short bool) {
@@ -41,7 +42,7 @@ type happening struct {
 	device  int64
 	id      string // "" for goods brought by REST
 	kind    string
-	userID  bool
+	user    int64      // 0: nobody known
 	taken   [][2]int64 // product, units
 	payload string
 	other   bool // other content under the id of an event that came before
@@ -61,7 +62,7 @@ func (m *model) settle(h happening) {
 	taken := slices.Clone(h.taken)
 	slices.SortFunc(taken, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
 	sure := map[int64]int64{}
-	doubt := !h.userID && h.kind == "sale" && len(taken) > 0
+	doubt := h.user == 0 && h.kind == "sale" && len(taken) > 0
 	for _, t := range taken {
 		if priceOf[t[0]] == 0 {
 			doubt = true
@@ -74,7 +75,9 @@ func (m *model) settle(h happening) {
 			m.move(h.device, product, units)
 		} else {
 			m.move(h.device, product, -units)
-			total += priceOf[product] * units
+			for price, units := range m.deals.prices(h.user, product, units) {
+				total += price * units
+			}
 		}
 	}
 	switch {
@@ -111,7 +114,10 @@ func script(random *rand.Rand, length int) []happening {
 }
 
 func randomEvent(random *rand.Rand, device int64, id string) happening {
-	h := happening{device: device, id: id, kind: "sale", userID: random.IntN(8) > 0}
+	h := happening{device: device, id: id, kind: "sale", user: 42 + random.Int64N(4)}
+	if random.IntN(8) == 0 {
+		h.user = 0
+	}
 	if random.IntN(10) == 0 {
 		h.kind = "restock"
 	}
@@ -123,8 +129,8 @@ func randomEvent(random *rand.Rand, device int64, id string) happening {
 		taken = append(taken, product, units)
 	}
 	members := []string{fmt.Sprintf(`"kind":%q`, h.kind), items(taken...)}
-	if h.userID {
-		members = append(members, `"userId":42`)
+	if h.user != 0 {
+		members = append(members, fmt.Sprintf(`"userId":%d`, h.user))
 	}
 	h.payload = event(device, id, members...)
 	return h
@@ -138,13 +144,13 @@ func TestBooksEqualTheModel(t *testing.T) {
 		for _, size := range []int{1, 9, 100} {
 			t.Run(fmt.Sprintf("seed %d groups of %d", seed, size), func(t *testing.T) {
 				t.Parallel()
-				runInGroups(t, script(rand.New(rand.NewPCG(seed, 3)), 150), size)
+				runInGroups(t, script(rand.New(rand.NewPCG(seed, 3)), 150), size, false)
 			})
 		}
 	}
 }
 
-// The groups of a busy process, each of several statements: a restock by REST, which ends a group, is left out.
+// The groups of a busy process, each of several statements, with promotions: a restock by REST, which ends a group, is left out.
 func TestBooksOfGroupsAsLargeAsTheyGet(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
@@ -152,17 +158,23 @@ func TestBooksOfGroupsAsLargeAsTheyGet(t *testing.T) {
 		for _, size := range []int{1, 500} {
 			t.Run(fmt.Sprintf("seed %d groups of %d", seed, size), func(t *testing.T) {
 				t.Parallel()
-				runInGroups(t, all, size)
+				runInGroups(t, all, size, true)
 			})
 		}
 	}
 }
 
-func runInGroups(t *testing.T, all []happening, size int) {
+func runInGroups(t *testing.T, all []happening, size int, promoted bool) {
 	t.Helper()
 	s, m := newShop(t), newModel()
 	for device := int64(1001); device <= 1003; device++ {
 		s.cabinet(device)
+	}
+	if promoted {
+		m.deals = s.openDeals()
+		for n := range 30 {
+			m.deals.claim(s, m.deals.kept[n%3], 42+int64(n%4), 1+int64(n%5), 1+n*7%31)
+		}
 	}
 	var group []settlement.Delivery
 	flush := func() {
@@ -188,6 +200,9 @@ func runInGroups(t *testing.T, all []happening, size int) {
 	}
 	flush()
 	m.compare(s)
+	if promoted {
+		m.deals.compare(s)
+	}
 	s.audited()
 }
 

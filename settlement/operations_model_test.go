@@ -16,6 +16,7 @@ import (
 
 	"doortab/archive"
 	"doortab/database"
+	"doortab/promotion"
 	"doortab/settlement"
 )
 
@@ -28,10 +29,12 @@ type past struct {
 	restock     bool
 	sure        map[int64]int64
 	proposed    map[int64]int64
-	units       map[int64]int64 // on the order, or brought by a restock door
-	short       map[int64]int64 // of these, what the books never gave and no count has made good
-	ordered     bool            // it ever had a line
-	waiting     bool            // for the review of its outcome, or a reopened one
+	user        int64
+	units       map[int64]int64           // on the order, or brought by a restock door
+	charged     map[int64]map[int64]int64 // of these on the order, by product and price
+	short       map[int64]int64           // of these, what the books never gave and no count has made good
+	ordered     bool                      // it ever had a line
+	waiting     bool                      // for the review of its outcome, or a reopened one
 }
 
 // question is an open review.
@@ -47,6 +50,7 @@ type desk struct {
 	*shop
 	*rand.Rand
 	books     *model
+	deals     *deals
 	sequences map[int64]*sequence
 	counted   map[[2]int64]place
 	different map[[2]int64]int64
@@ -67,6 +71,7 @@ func newDesk(t *testing.T, seed uint64) *desk {
 		d.cabinet(device)
 		d.sequences[device] = &sequence{last: none}
 	}
+	d.deals = d.openDeals()
 	return d
 }
 
@@ -99,12 +104,38 @@ func (d *desk) book(p *past, change map[int64]int64) {
 		} else {
 			d.move(p, product, -units)
 			p.ordered = true
+			d.charge(p, product, units)
 		}
 	}
 }
 
+// charge prices what is added as at a door, and takes the dearest back first.
+func (d *desk) charge(p *past, product, units int64) {
+	at := p.charged[product]
+	if at == nil {
+		at = map[int64]int64{}
+		p.charged[product] = at
+	}
+	if units > 0 {
+		for price, n := range d.deals.prices(p.user, product, units) {
+			at[price] += n
+		}
+		return
+	}
+	for _, price := range slices.Backward(slices.Sorted(maps.Keys(at))) {
+		n := min(at[price], -units)
+		at[price] -= n
+		units += n
+		d.deals.giveBack(p.user, product, price, n)
+	}
+}
+
 func (d *desk) happen() {
-	switch n := d.IntN(26); {
+	switch n := d.IntN(30); {
+	case n >= 28 && len(d.deals.held) > 0:
+		d.deals.end(d.shop, d.IntN(len(d.deals.held)), []promotion.ClaimState{promotion.Returned, promotion.Expired}[d.IntN(2)])
+	case n >= 26:
+		d.deals.claim(d.shop, d.deals.kept[d.IntN(3)], 42+d.Int64N(3), 1+d.Int64N(4), 1+d.IntN(800))
 	case n < 6 || len(d.events) == 0:
 		if p := d.closeDoor(); len(d.events) > 0 && d.IntN(3) == 0 {
 			d.held = append(d.held, p)
@@ -139,6 +170,7 @@ func (d *desk) closeDoor() *past {
 	device := int64(1001 + d.IntN(2))
 	p := &past{
 		device: device, id: fmt.Sprint("e", len(d.events)+len(d.held)), restock: d.IntN(5) == 0, at: place{seq: none},
+		user: 42 + d.Int64N(3), charged: map[int64]map[int64]int64{},
 		units: map[int64]int64{}, short: map[int64]int64{}, sure: map[int64]int64{}, proposed: map[int64]int64{},
 	}
 	list := []string{}
@@ -156,7 +188,7 @@ func (d *desk) closeDoor() *past {
 		}
 		list = append(list, fmt.Sprintf(`{"productId":%d,"quantity":%d,"confidence":%v}`, product, units, confidence))
 	}
-	members := []string{`"userId":42`, fmt.Sprintf(`"kind":%q`, map[bool]string{true: "restock", false: "sale"}[p.restock])}
+	members := []string{fmt.Sprintf(`"userId":%d`, p.user), fmt.Sprintf(`"kind":%q`, map[bool]string{true: "restock", false: "sale"}[p.restock])}
 	if d.IntN(8) > 0 {
 		p.at.seq = d.sequences[device].issue(1 + d.Int64N(2))
 		members = append(members, fmt.Sprintf(`"seq":%d`, p.at.seq))
@@ -290,6 +322,7 @@ func (d *desk) compare() {
 	if diff := gocmp.Diff(orders, got); diff != "" {
 		d.t.Errorf("orders: %s", diff)
 	}
+	d.deals.compare(d.shop)
 	if n := d.count("reviews", "status = 'open'"); n != len(d.questions) {
 		d.t.Errorf("%d open reviews, want %d", n, len(d.questions))
 	}
@@ -298,7 +331,9 @@ func (d *desk) compare() {
 func (p *past) order() string {
 	status, total := "void", int64(0)
 	for product, units := range p.units {
-		total += priceOf[product] * units
+		for price, n := range p.charged[product] {
+			total += price * n
+		}
 		if units != 0 {
 			status = "open"
 		}
@@ -310,8 +345,8 @@ func (p *past) order() string {
 }
 
 // TestOperationsEqualTheModel: sales and staff's doors in any order, with and without a seq, resent and contradicted, between
-// restocks, write-offs, stock-takes, replaced controllers and whatever people decide, while what is old is archived: the books
-// are those of the model, and sound.
+// restocks, write-offs, stock-takes, replaced controllers and whatever people decide, with promotions and their claims, while what
+// is old is archived: the books are those of the model, and sound.
 func TestOperationsEqualTheModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
