@@ -50,11 +50,13 @@ test-mysql: setup ## runs the tests of the packages that use the database on MyS
 	program=$$(scripts/mysql9) && DOORTAB_TEST_MYSQL=$$program \
 	  go test -race -shuffle=on -timeout=$(TEST_TIMEOUT) -p=$(PACKAGES_AT_ONCE) $(DATABASE_PACKAGES)
 
-lint: $(GOLANGCI) ## checks formatting, code (.golangci.yml) and shell scripts
+lint: $(GOLANGCI) ## checks formatting, code (.golangci.yml), shell scripts and alert rules
 	@scripts/setup shellcheck
 	$(GOLANGCI) run ./...
 	shellcheck --shell=sh services/*.sh
 	shellcheck scripts/* .ci/run
+	promtool=$$(scripts/promtool) && "$$promtool" check rules deploy/prometheus/doortab.rules.yml && \
+	  "$$promtool" test rules deploy/prometheus/doortab.rules.test.yml
 
 $(GOLANGCI):
 	GOBIN='$(CURDIR)/.tools' CGO_ENABLED=0 go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

@@ -72,8 +72,8 @@ func (c Config) withDefaults() Config {
 type Intake struct {
 	Config
 	queues  []chan Message
-	held    atomic.Int64   // bytes of payloads taken and not acknowledged
-	begun   []atomic.Int64 // when each worker took its group, Unix nanoseconds; 0: it has none
+	held    atomic.Int64 // bytes of payloads taken and not acknowledged
+	hands   []hand
 	retries *retries
 	metrics *metrics
 }
@@ -82,7 +82,7 @@ type Intake struct {
 func New(c Config) *Intake {
 	i := &Intake{Config: c.withDefaults()}
 	i.queues = make([]chan Message, i.Workers)
-	i.begun = make([]atomic.Int64, i.Workers)
+	i.hands = make([]hand, i.Workers)
 	for n := range i.queues {
 		i.queues[n] = make(chan Message, max(1, i.Queue/i.Workers))
 	}
@@ -118,22 +118,22 @@ func (i *Intake) Offer(m Message) bool {
 func (i *Intake) Run(ctx context.Context) {
 	var workers sync.WaitGroup
 	for n := range i.queues {
-		workers.Go(func() { i.work(ctx, i.queues[n], &i.begun[n]) })
+		workers.Go(func() { i.work(ctx, i.queues[n], &i.hands[n]) })
 	}
 	workers.Wait()
 	i.retries.wait()
 }
 
-func (i *Intake) work(ctx context.Context, queue <-chan Message, begun *atomic.Int64) {
+func (i *Intake) work(ctx context.Context, queue <-chan Message, in *hand) {
 	for {
 		group := i.take(ctx, queue)
 		if group == nil {
 			return
 		}
 		i.metrics.groups.Observe(float64(len(group)))
-		begun.Store(time.Now().UnixNano())
+		in.take(group)
 		i.settle(ctx, group)
-		begun.Store(0)
+		in.finish()
 	}
 }
 
@@ -201,17 +201,6 @@ func (i *Intake) finish(m Message, answer settlement.Answer) {
 		i.Send(cabinet.ReceiptsTopic(m.DeviceID), answer.Receipt.JSON())
 	}
 	m.Ack()
-}
-
-// Stuck is how long the group that waits longest for the database has been waiting; 0 where
-// none is.
-func (i *Intake) Stuck() (longest time.Duration) {
-	for n := range i.begun {
-		if since := i.begun[n].Load(); since != 0 {
-			longest = max(longest, time.Since(time.Unix(0, since)))
-		}
-	}
-	return longest
 }
 
 func deliveries(group []Message) []settlement.Delivery {

@@ -301,14 +301,14 @@ func TestNothingIsAcknowledgedWhileTheDatabaseIsAway(t *testing.T) {
 	if got := b.acked(); len(got) != 1 || b.deferrals() > 0 {
 		t.Errorf("acknowledged %v, %d deferred", got, b.deferrals())
 	}
-	if b.Stuck() == 0 {
-		t.Error("it doesn't say that it is stuck")
+	if b.Stuck() == 0 || b.Unsettled() < b.Stuck() {
+		t.Errorf("it says that it is stuck for %s, and that the oldest event is %s old", b.Stuck(), b.Unsettled())
 	}
 	if err := group.MariaDB.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "all are acknowledged", func() bool { return len(b.acked()) == 101 })
-	eventually(t, "nothing is stuck any more", func() bool { return b.Stuck() == 0 })
+	eventually(t, "nothing is stuck any more", func() bool { return b.Stuck() == 0 && b.Unsettled() == 0 })
 	if n := b.number("SELECT COUNT(*) FROM orders"); n != 101 {
 		t.Errorf("%d orders", n)
 	}
@@ -369,6 +369,11 @@ func TestALockedRowDelaysItsEventAndParksNothing(t *testing.T) {
 	b.start()
 	eventually(t, "the others are acknowledged", func() bool { return len(b.acked()) == 200 })
 	eventually(t, "the held one is deferred", func() bool { return b.deferrals() == 1 })
+	eventually(t, "the held one alone is unsettled, and ages", func() bool {
+		_, first := b.sample("doortab_unsettled_oldest_seconds")
+		_, later := b.sample("doortab_unsettled_oldest_seconds")
+		return b.Stuck() == 0 && first > 0 && later > first
+	})
 	_, retrying := b.sample("doortab_retrying_events")
 	if retrying != 1 || slices.Contains(b.acked(), "held") {
 		t.Errorf("%v retrying, acknowledged %v", retrying, b.acked())

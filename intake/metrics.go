@@ -31,6 +31,8 @@ func newMetrics(i *Intake) *metrics {
 	i.Metrics.MustRegister(m.groups, m.seconds, m.refused,
 		gauge("database_stuck_seconds", "How long the group that waits longest for the database has been waiting.",
 			func() float64 { return i.Stuck().Seconds() }),
+		gauge("unsettled_oldest_seconds", "Age of the oldest event that was taken and has no outcome yet; 0 for none.",
+			func() float64 { return i.Unsettled().Seconds() }),
 		gauge("held_bytes", "Bytes of payloads taken and not acknowledged.", func() float64 { return float64(i.held.Load()) }),
 		gauge("queue_depth", "Messages waiting for a worker.", i.depth),
 		gauge("retrying_events", "Events that are tried again beside the others.", func() float64 {

@@ -26,10 +26,11 @@ type retries struct {
 	running sync.WaitGroup
 	pending atomic.Int64
 	slots   chan struct{}
+	arrived arrivals
 }
 
 func newRetries(i *Intake) *retries {
-	return &retries{intake: i, slots: make(chan struct{}, atOnce)}
+	return &retries{intake: i, slots: make(chan struct{}, atOnce), arrived: arrivals{times: map[int64]int{}}}
 }
 
 // add takes a message over from its worker, or returns false where too many wait already.
@@ -40,8 +41,10 @@ func (r *retries) add(ctx context.Context, m Message, answer settlement.Answer) 
 	}
 	r.intake.Logger.Warn("Event could not be written and is tried again beside the others.", "topic", m.Topic, "error", answer.Err)
 	m.Defer()
+	settled := r.arrived.add(m.ReceivedAt)
 	r.running.Go(func() {
 		defer r.pending.Add(-1)
+		defer settled()
 		r.retry(ctx, m)
 	})
 	return true

@@ -80,6 +80,14 @@ func newBreaker(log *slog.Logger) *gobreaker.CircuitBreaker[[]redis.Cmder] {
 	})
 }
 
+// Breaker is how Redis is seen; closed without one.
+func (r *Remembered) Breaker() gobreaker.State {
+	if r == nil {
+		return gobreaker.StateClosed
+	}
+	return r.breaker.State()
+}
+
 // Close ends the connections.
 func (r *Remembered) Close() error { return r.client.Close() }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sony/gobreaker/v2"
 
 	"doortab/mqtt"
 )
@@ -64,6 +65,16 @@ func (n *node) measureMQTT() {
 		newStatsCollector("doortab_mqtt_client_", prometheus.Labels{"client": "statuses"}, clientMetrics, n.statuses.Stats))
 	if n.broker != nil {
 		n.registry.MustRegister(newStatsCollector("doortab_mqtt_broker_", nil, brokerMetrics, n.broker.Stats))
+	}
+}
+
+// measureBreakers registers what each circuit breaker in front of Redis does: 0 closed, 1 half open, 2 open.
+func (n *node) measureBreakers() {
+	for name, state := range map[string]func() gobreaker.State{"receipts": n.remembered.Breaker, "rate-limits": n.limits.Breaker} {
+		n.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "doortab_breaker_state", Help: "State of a circuit breaker: 0 closed, 1 half open, 2 open.",
+			ConstLabels: prometheus.Labels{"name": name},
+		}, func() float64 { return float64(state()) }))
 	}
 }
 

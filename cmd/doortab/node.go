@@ -144,6 +144,8 @@ func (n *node) open(ctx context.Context) (err error) {
 	if err = n.openLimits(ctx); err != nil {
 		return err
 	}
+	n.measureBreakers()
+	n.registry.MustRegister(fleet.NewPresence(n.db, n.log))
 	if n.tasks, err = openTasks(n.config.RedisURL, n.installation, n.db, n.log, n.registry); err != nil {
 		return err
 	}
