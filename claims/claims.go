@@ -7,10 +7,13 @@ package claims
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"doortab/database"
 	"doortab/promotion"
@@ -26,8 +29,14 @@ var (
 
 // Config holds what a [Service] needs.
 type Config struct {
-	DB     *database.DB
-	Logger *slog.Logger // nil: slog.Default
+	DB *database.DB
+	// Redis holds the counters of promotions that are sold the Redis way, for this service alone; nil: the database decides all
+	// claims. The caller closes it after the service.
+	Redis *Redis
+	// Buckets is how many parts the counters of a promotion have; 8 where it is 0.
+	Buckets int
+	Logger  *slog.Logger // nil: slog.Default
+	Metrics prometheus.Registerer
 }
 
 // Service takes claims. It is safe for concurrent use.
@@ -44,20 +53,55 @@ type Service struct {
 	mu     sync.Mutex
 	queues map[int64]*queue // of promotions for which somebody waits
 	closed bool
+
+	// The Redis way.
+	redis    *Redis // nil: off
+	buckets  int
+	consumer string // names this process to the consumer groups
+	finder   *finder
+	metrics  *metrics
+	counters map[int64]*counters // by promotion
 }
 
 // New returns a service that works until [Service.Close].
 func New(c Config) *Service {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Service{
+	s := &Service{
 		db: c.DB, log: cmp.Or(c.Logger, slog.Default()), tokens: promotion.NewTokens(c.DB), promotions: newCache(c.DB),
 		ctx: ctx, cancel: cancel, queues: map[int64]*queue{},
+		redis: c.Redis, buckets: cmp.Or(c.Buckets, defaultBuckets), consumer: rand.Text(), finder: newFinder(),
+		metrics: newMetrics(c.Metrics, c.Redis), counters: map[int64]*counters{},
 	}
+	if s.redis != nil {
+		s.startRedis()
+	}
+	return s
+}
+
+func (s *Service) startRedis() {
+	for range lanes {
+		s.work.Go(s.redis.serve)
+	}
+	s.work.Go(func() { s.finder.run(s.ctx, s) })
+	s.work.Go(func() { s.keepStreamsSwept(s.ctx) })
+}
+
+// start runs work until it returns or reports that the service is closed.
+func (s *Service) start(work func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.work.Go(work)
+	}
+	return !s.closed
 }
 
 // Close refuses what is waiting and returns when what is being written has ended.
 func (s *Service) Close() {
 	s.mu.Lock()
+	if s.redis != nil && !s.closed {
+		close(s.redis.ended)
+	}
 	s.closed = true
 	s.mu.Unlock()
 	s.cancel()
@@ -103,6 +147,10 @@ func (s *Service) Claim(ctx context.Context, r Request) (promotion.Claim, error)
 
 // take picks the way.
 func (s *Service) take(ctx context.Context, p promotion.Promotion, a promotion.Ask) (promotion.Claim, error) {
+	// What the cache has as not live may have begun: the database knows.
+	if s.redis != nil && p.Way == promotion.Redis && p.LiveAt(a.At) {
+		return s.takeFromRedis(ctx, p, a)
+	}
 	return s.takeFromDatabase(ctx, p.PromotionID, a)
 }
 

@@ -23,6 +23,7 @@ const (
 // it is [promotion.ErrNoClaim] where not.
 func (s *Service) GiveBack(ctx context.Context, claimID int64, sees func(promotion.Claim) bool) (promotion.Claim, error) {
 	var c promotion.Claim
+	ended := false
 	err := s.db.InTx(ctx, func(tx *gorm.DB) (err error) {
 		if c, err = promotion.ReadClaim(tx, claimID); err != nil {
 			return err
@@ -34,8 +35,12 @@ func (s *Service) GiveBack(ctx context.Context, claimID int64, sees func(promoti
 			return nil
 		}
 		c, err = giveBack(tx, c, database.Now())
+		ended = true
 		return err
 	})
+	if err == nil && ended {
+		s.lower(context.WithoutCancel(ctx), []promotion.Claim{c})
+	}
 	switch {
 	case err != nil:
 		return promotion.Claim{}, fmt.Errorf("give back claim %d: %w", claimID, err)
@@ -99,6 +104,9 @@ func (s *Service) Expire(ctx context.Context, promotionID int64, claimIDs []int6
 		ended, err = promotion.Expire(tx, promotionID, claimIDs, database.Now())
 		return err
 	})
+	if err == nil {
+		s.lower(context.WithoutCancel(ctx), ended)
+	}
 	return len(ended), err
 }
 

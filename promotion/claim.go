@@ -77,6 +77,7 @@ type ClaimState string
 
 // The states: held, then one of the others.
 const (
+	Pending  ClaimState = "pending" // promised by Redis and not written yet; none is kept so
 	Held     ClaimState = "held"
 	Used     ClaimState = "used" // all of it, at doors
 	Returned ClaimState = "returned"

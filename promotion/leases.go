@@ -45,8 +45,8 @@ type Want struct {
 }
 
 // Lease notes what buckets gave back, revoked being each one's running total as Redis tells it, and grants units to those
-// that want some, in order: Most while the quota is far from its end, Need or what is left where it is near. It returns
-// the buckets as they are now, and [ErrEpochOver] where the epoch isn't open.
+// that want some, in order: Most while the quota is far from its end, Need or what is left where it is near. It returns all
+// buckets as they are now, and [ErrEpochOver] where the epoch isn't open.
 func Lease(tx *gorm.DB, promotionID, epoch int64, revoked map[int]int64, wants []Want) ([]Bucket, error) {
 	if err := lockQuota(tx, promotionID); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func freeUnits(tx *gorm.DB, promotionID int64) (free int64, err error) {
 	return free, nil
 }
 
-// grant gives each want its need first, then of what is left the rest of its most, as long as that leaves as much again.
+// grant gives each want its need first, and then the rest of its most, but no more than half of a fair share of what is left.
 func grant(buckets []Bucket, wants []Want, free int64) (granted int64) {
 	give := func(bucket int, units int64) {
 		for i := range buckets {
@@ -109,7 +109,7 @@ func grant(buckets []Bucket, wants []Want, free int64) (granted int64) {
 		give(w.Bucket, min(w.Need, free))
 	}
 	for _, w := range wants {
-		give(w.Bucket, min(w.Most-w.Need, free/2))
+		give(w.Bucket, min(w.Most-w.Need, free/int64(2*len(buckets))))
 	}
 	return granted
 }

@@ -1,0 +1,144 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"gorm.io/gorm"
+
+	"doortab/database"
+	"doortab/promotion"
+)
+
+const (
+	streamsEvery = time.Second
+	// forgetAfter is how long this process keeps its writer for a promotion that nobody asks for and that has no epoch.
+	forgetAfter = time.Minute
+)
+
+// keepStreamsSwept looks after every epoch that isn't done, also where this process took no claim of it: what a process that died
+// left is written, and epochs that are over leave nothing in Redis.
+func (s *Service) keepStreamsSwept(ctx context.Context) {
+	for pause(ctx, streamsEvery) {
+		if err := s.sweepStreams(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("Streams of promotions could not be swept.", "error", err)
+		}
+	}
+}
+
+func (s *Service) sweepStreams(ctx context.Context) error {
+	epochs, err := promotion.UnfinishedEpochs(s.db.Read(ctx))
+	if err != nil {
+		return err
+	}
+	unfinished := map[int64]bool{}
+	var errs []error
+	for _, e := range epochs {
+		unfinished[e.PromotionID] = true
+		if !s.redis.isDown() {
+			errs = append(errs, s.sweepEpoch(ctx, e))
+		}
+	}
+	s.forgetIdle(unfinished)
+	return errors.Join(errs...)
+}
+
+func (s *Service) sweepEpoch(ctx context.Context, e promotion.Epoch) error {
+	p, err := s.promotions.read(ctx, e.PromotionID)
+	if err != nil {
+		return err
+	}
+	c, err := s.countersOf(p) //nolint:contextcheck // the writer outlives the sweep
+	if err != nil {
+		return err
+	}
+	of := s.redis.epoch(e)
+	switch {
+	case e.State == promotion.EpochDraining:
+		return c.finish(ctx, of)
+	case e.State == promotion.EpochOpen && givesNoMore(p, database.Now()):
+		return s.db.InTx(ctx, func(tx *gorm.DB) error {
+			_, err := promotion.EndEpoch(tx, e.PromotionID, e.Epoch)
+			return err
+		})
+	case e.State == promotion.EpochOpen:
+		c.ringAll(of, true)
+		return c.measure(ctx, of)
+	}
+	return nil
+}
+
+// givesNoMore tells whether a promotion's time is over: what is leased then goes back without anybody's doing.
+func givesNoMore(p promotion.Promotion, now time.Time) bool { return !now.Before(p.EndsAt) }
+
+// finish closes the buckets of an epoch that is over. Once no stream holds an entry any more, the epoch is done.
+func (c *counters) finish(ctx context.Context, e *epoch) error {
+	keys, args := make([][]string, e.Buckets), make([][]any, e.Buckets)
+	for bucket, k := range e.keys {
+		keys[bucket] = k.all
+	}
+	replies, err := c.redis.runEach(ctx, closeScript, keys, args)
+	if err != nil {
+		return err
+	}
+	var entries int64
+	for _, reply := range replies {
+		n, _ := reply.(int64)
+		entries += n
+	}
+	if entries > 0 {
+		c.ringAll(e, true)
+		return c.measure(ctx, e)
+	}
+	c.lose(e)
+	c.service.metrics.writtenBack(c.promotionID, e.Epoch.Epoch)
+	return c.service.db.InTx(ctx, func(tx *gorm.DB) error { return promotion.FinishEpoch(tx, c.promotionID, e.Epoch.Epoch) })
+}
+
+// measure tells the metrics how many claims of an epoch wait to be written, and for how long the oldest does.
+func (c *counters) measure(ctx context.Context, e *epoch) error {
+	var lengths []*redis.IntCmd
+	var firsts []*redis.XMessageSliceCmd
+	_, err := c.redis.pipeline(ctx, func(p pipeliner) {
+		for _, k := range e.keys {
+			lengths = append(lengths, p.XLen(ctx, k.stream))
+			firsts = append(firsts, p.XRangeN(ctx, k.stream, "-", "+", 1))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	var entries int64
+	oldest := time.Now()
+	for i := range lengths {
+		entries += lengths[i].Val()
+		for _, message := range firsts[i].Val() {
+			if at := streamTime(message.ID); at.Before(oldest) {
+				oldest = at
+			}
+		}
+	}
+	c.service.metrics.waiting(c.promotionID, e.Epoch.Epoch, entries, time.Since(oldest))
+	return nil
+}
+
+// forgetIdle ends the writers of promotions that have no epoch and that nobody asks for.
+func (s *Service) forgetIdle(unfinished map[int64]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, c := range s.counters {
+		if !unfinished[id] && c.isIdle() {
+			c.stop()
+			delete(s.counters, id)
+			s.metrics.forget(id)
+		}
+	}
+}
+
+func (c *counters) isIdle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.sold) == 0 && !c.leasing && time.Since(c.usedAt) > forgetAfter
+}
