@@ -11,7 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 )
 
-// byShopper is a request that a person makes one after the other: opening a door, an order token, a claim. It is limited by
+// byShopper is a request that a person makes one after the other: opening a door, reserving, an order token, a claim. It is limited by
 // shopper and address too; every other one by its token alone.
 type byShopper interface{ shopper() int64 }
 

@@ -53,6 +53,8 @@ type reserveInput struct {
 	}
 }
 
+func (in *reserveInput) shopper() int64 { return in.Body.UserID }
+
 type reserveLine struct {
 	ProductID int64 `json:"productId" minimum:"1" maximum:"9007199254740991"`
 	Quantity  int64 `json:"quantity" minimum:"1" maximum:"1000"`

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"doortab/services"
 	"doortab/services/servicestest"
 	"doortab/settlement"
 	"doortab/tasks"
@@ -109,5 +110,39 @@ func TestServeSchedulesTheEndOfADoorSession(t *testing.T) {
 	s.signal(syscall.SIGTERM)
 	if status := s.status(stopLimit); status != 0 {
 		t.Errorf("exit status %d after %s: %s", status, time.Since(began), s.stderr)
+	}
+}
+
+func TestStopWithoutARedis(t *testing.T) {
+	t.Parallel()
+	for name, trouble := range map[string]func(*services.Redis) error{
+		"killed":  func(r *services.Redis) error { return r.Kill() },
+		"hanging": func(r *services.Redis) error { return r.Pause() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redis := servicestest.Start(t, services.Options{Redis: &services.RedisOptions{}}).Redis
+			in := newInstallation(t, 1)
+			s := in.serve("--redis-url=" + redis.URL())
+			in.exec("UPDATE cabinets SET online = TRUE")
+			if err := trouble(redis); err != nil {
+				t.Fatal(err)
+			}
+			in.client.do(http.MethodPost, s.http+"/v1/door-sessions", `{"deviceId":1001,"userId":42}`, http.StatusCreated, nil)
+			if status := in.client.status(s.http + "/v1/failed-tasks"); status != http.StatusServiceUnavailable {
+				t.Errorf("failed tasks without Redis: %d", status)
+			}
+			began := time.Now()
+			s.signal(syscall.SIGTERM)
+			if status := s.status(stopLimit); status != 0 {
+				t.Errorf("exit status %d: %s", status, s.stderr)
+			}
+			t.Logf("stopped in %s", time.Since(began).Round(time.Millisecond))
+			if name == "hanging" {
+				if err := redis.Continue(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
 }
