@@ -52,8 +52,8 @@ func TestAShopperWhoOpensTooOftenIsToldToWait(t *testing.T) {
 	if again := h.openDoor(App, "one", body); again.status != http.StatusTooManyRequests {
 		t.Errorf("a known key of a shopper who comes too often: %d %s", again.status, again.body)
 	}
-	h.refusedTooMany(h.send(App, "POST", "/v1/reservations", `{"deviceId":7,"userId":42,"lines":[{"productId":7,"quantity":1}],"until":"2026-01-01T00:00:00Z"}`,
-		header{keyHeader: "five"}))
+	reserve := `{"deviceId":7,"userId":42,"lines":[{"productId":7,"quantity":1}],"until":"2026-01-01T00:00:00Z"}`
+	h.refusedTooMany(h.send(App, "POST", "/v1/reservations", reserve, header{keyHeader: "five"}))
 	h.expect(409, h.openDoor(App, "four", `{"deviceId":7,"userId":43}`))
 	h.expect(200, h.send(App, "GET", fmt.Sprint("/v1/door-sessions/", first.json(t)["sessionId"]), ""))
 	if n := len(u.take()); n != 1 {
