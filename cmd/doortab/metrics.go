@@ -72,7 +72,7 @@ func (n *node) measureMQTT() {
 func (n *node) measureBreakers() {
 	for name, state := range map[string]func() gobreaker.State{"receipts": n.remembered.Breaker, "rate-limits": n.limits.Breaker} {
 		n.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "doortab_breaker_state", Help: "State of a circuit breaker: 0 closed, 1 half open, 2 open.",
+			Name: "doortab_breaker_state", Help: "Circuit breaker: 0 closed, 1 half open, 2 open.",
 			ConstLabels: prometheus.Labels{"name": name},
 		}, func() float64 { return float64(state()) }))
 	}
