@@ -17,6 +17,7 @@ import (
 	"doortab/fleet"
 	"doortab/inventory"
 	"doortab/ratelimit"
+	"doortab/reconcile"
 	"doortab/reservation"
 	"doortab/settlement"
 	"doortab/tasks"
@@ -74,6 +75,7 @@ var outcomes = []struct {
 	{fleet.ErrNotFound, http.StatusNotFound, ""},
 	{settlement.ErrNotFound, http.StatusNotFound, ""},
 	{door.ErrNotFound, http.StatusNotFound, ""},
+	{reconcile.ErrNotFound, http.StatusNotFound, ""},
 	{tasks.ErrNotFound, http.StatusNotFound, ""},
 	{reservation.ErrNotFound, http.StatusNotFound, ""},
 	{reservation.ErrTooLittle, http.StatusConflict, "too-little-stock"},

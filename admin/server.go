@@ -117,6 +117,7 @@ func New(c Config) *Server {
 	s.reviewRoutes()
 	s.discrepancyRoutes()
 	s.deadLetterRoutes()
+	s.reconciliationRoutes()
 	s.failedTaskRoutes()
 	s.tokenRoutes()
 	s.brokerRoutes(c.Hooks)

@@ -17,14 +17,15 @@ import (
 	"doortab/migrations"
 )
 
-var versions = []int64{1, 2, 3, 4, 5, 6}
+var versions = []int64{1, 2, 3, 4, 5, 6, 7}
 
 var all = []string{
 	"api_tokens", "audit_log", "cabinet_sequences", "cabinet_strays", "cabinets", "claims", "conflict_payloads_archive",
 	"dead_letters", "device_stock", "discrepancies", "door_sessions", "epc_overrides", "epcs", "idempotency_keys", "installation",
 	"lanes", "marks", "order_lines", "order_lines_archive", "order_token_keys", "orders", "orders_archive", "planogram_history",
 	"product_prices", "products", "promotion_buckets", "promotion_epochs", "promotion_quota", "promotion_users", "promotion_uses",
-	"promotions", "reservation_lines", "reservations", "reserved_stock", "restocks", "reviews", "settlement_conflicts",
+	"promotions", "reconciliation_findings", "reconciliations", "reservation_lines", "reservations", "reserved_stock",
+	"restocks", "reviews", "settlement_conflicts",
 	"settlement_payloads_archive", "settlements", "stock_movements", "stock_movements_archive", "stocktakes", "writeoffs",
 }
 
@@ -119,6 +120,7 @@ func TestList(t *testing.T) {
 			{Version: 4, Name: "00004_lean.sql", Applied: applied},
 			{Version: 5, Name: "00005_promotions.sql", Applied: applied},
 			{Version: 6, Name: "00006_reservations.sql", Applied: applied},
+			{Version: 7, Name: "00007_reconciliation.sql", Applied: applied},
 		}
 		if diff := cmp.Diff(want, list); diff != "" {
 			t.Errorf("status (- wanted, + found):\n%s", diff)
@@ -137,7 +139,7 @@ func TestCheckNamesTheCommand(t *testing.T) {
 		prepare func(*testing.T, *database.DB)
 	}{
 		{"empty schema", "00001_main.sql", func(*testing.T, *database.DB) {}},
-		{"older schema", "00006_reservations.sql", func(t *testing.T, db *database.DB) {
+		{"older schema", "00007_reconciliation.sql", func(t *testing.T, db *database.DB) {
 			up(t, db, versions...)
 			if _, err := migrations.Down(t.Context(), db); err != nil {
 				t.Fatal(err)

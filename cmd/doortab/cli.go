@@ -23,6 +23,7 @@ type commandLine struct {
 	Bench       benchCommand       `cmd:"" help:"Measure Doortab beside the usual design, on private services."`
 	BenchUsual  benchUsualCommand  `cmd:"" name:"bench-usual" hidden:""`
 	Audit       auditCommand       `cmd:"" help:"Check the invariants of the books; exit status 1 on any violation."`
+	Reconcile   reconcileCommand   `cmd:"" help:"Compare the counters of promotions and reservations with what they count; exit status 1 on what stays."`
 	Archive     archiveCommand     `cmd:"" help:"Move what is old to archive tables while serving; run it again where it was stopped."`
 	Token       tokenCommand       `cmd:"" help:"API tokens."`
 	Cabinet     cabinetCommand     `cmd:"" help:"Cabinets."`

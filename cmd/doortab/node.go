@@ -61,6 +61,7 @@ type nodeConfig struct {
 	MaxGroup     int    `default:"1000" min:"1" max:"10000" help:"Events in one group."`
 	limitFlags
 	retentionFlags
+	reconcileFlags
 	Instance string `placeholder:"NAME" help:"Names this process among others on one broker; default host name and HTTP port."`
 }
 
@@ -220,6 +221,7 @@ func (n *node) start() error {
 	n.otherJobs.start(func(ctx context.Context) { door.KeepSwept(ctx, n.db, n.log) })
 	n.otherJobs.start(func(ctx context.Context) { reservation.KeepSwept(ctx, n.db, n.log) })
 	n.otherJobs.start(n.secrets.Run)
+	n.otherJobs.start(n.reconcile)
 	n.otherJobs.start(archive.NewJanitor(n.db, n.config.retention(), n.log, n.registry).Run)
 	if n.config.MQTTHook != "" {
 		n.otherJobs.start(n.runEvictor)

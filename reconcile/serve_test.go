@@ -1,0 +1,98 @@
+package reconcile_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"gorm.io/gorm"
+
+	"doortab/database"
+	"doortab/promotion"
+	"doortab/reconcile"
+)
+
+// serving is one process's service with its metrics.
+func (s *shop) serving(every time.Duration) (*reconcile.Service, *prometheus.Registry) {
+	registry := prometheus.NewRegistry()
+	return reconcile.New(reconcile.Config{DB: s.db, Every: every, Metrics: registry}), registry
+}
+
+func (s *shop) look(services ...*reconcile.Service) {
+	s.Helper()
+	for _, service := range services {
+		if err := service.Look(s.Context()); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+func (s *shop) origins() (list []string) {
+	s.Helper()
+	runs, err := reconcile.ListRuns(s.Context(), s.db, 0, 100)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, r := range runs {
+		list = append(list, string(r.Origin))
+	}
+	return list
+}
+
+func TestWhatIsDueRunsOnceForAllProcesses(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	drifted := s.live(10, promotion.Database)
+	s.exec("UPDATE promotion_quota SET taken = 4 WHERE promotion_id = ?", drifted)
+	one, registry := s.serving(time.Hour)
+	other, second := s.serving(time.Hour)
+	s.look(one, other, one, other)
+	if got := strings.Join(s.origins(), " "); got != "nightly" {
+		t.Errorf("runs %q, want one that looks at everything", got)
+	}
+	hour := "INTERVAL 61 MINUTE"
+	s.exec("UPDATE reconciliations SET created_at = created_at - " + hour)
+	s.exec("UPDATE promotions SET state = 'ended', updated_at = NOW(3) - INTERVAL 10 DAY")
+	s.look(one, other, one, other)
+	got := strings.Join(s.origins(), " ")
+	if got != "periodic nightly" && got != "nightly nightly" { // the second where the night began meanwhile
+		t.Errorf("after an hour the runs are %q", got)
+	}
+	want := `# HELP doortab_reconciliation_differences Differences of the last reconciliation that stand unrepaired; promotion none: of reservations.
+# TYPE doortab_reconciliation_differences gauge
+doortab_reconciliation_differences{cause="quota_drift",promotion="` + number(drifted) + `"} 1
+`
+	for _, r := range []*prometheus.Registry{registry, second} {
+		if err := testutil.GatherAndCompare(r, strings.NewReader(want), "doortab_reconciliation_differences"); err != nil {
+			t.Error(err)
+		}
+		if n, err := testutil.GatherAndCount(r, "doortab_reconciliation_last_success_timestamp_seconds"); n != 1 || err != nil {
+			t.Errorf("%d times of a success (%v)", n, err)
+		}
+	}
+}
+
+func TestARequestRunsWithoutATimetable(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	drifted := s.live(10, promotion.Database)
+	s.exec("UPDATE promotion_quota SET taken = 4 WHERE promotion_id = ?", drifted)
+	never, _ := s.serving(0)
+	s.look(never)
+	if got := s.origins(); len(got) != 0 {
+		t.Errorf("runs %q", got)
+	}
+	s.inTx(func(tx *gorm.DB) error {
+		_, err := reconcile.Ask(tx, true, database.Now())
+		return err
+	})
+	s.look(never, never)
+	if got := strings.Join(s.origins(), " "); got != "request" {
+		t.Errorf("runs %q", got)
+	}
+	if taken := s.number("SELECT taken FROM promotion_quota"); taken != 0 {
+		t.Errorf("taken is %d after a run that was to repair", taken)
+	}
+}
