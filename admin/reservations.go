@@ -13,6 +13,7 @@ import (
 	"doortab/inventory"
 	"doortab/reservation"
 	"doortab/settlement"
+	"doortab/tasks"
 )
 
 type reservationView struct {
@@ -124,6 +125,7 @@ func (s *Server) createReservation(c change, in *reserveInput) (*reservationView
 		return nil, err
 	}
 	view := viewReservation(made)
+	c.afterCommit(func(context.Context) { s.tasks.Schedule(tasks.Reservation, view.ReservationID, made.Until) })
 	return &view, nil
 }
 

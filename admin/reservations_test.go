@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"doortab/database"
+	"doortab/services/servicestest"
 )
 
 func (h *harness) reserve(role Role, key, body string) reply {
@@ -76,6 +77,25 @@ func TestAReservationFromTheAppToTheDoor(t *testing.T) {
 				t.Errorf("%s is shown %d at %q", as, len(listed), query)
 			}
 		}
+	}
+}
+
+func TestAReservationEndsByATask(t *testing.T) {
+	t.Parallel()
+	h := newPantry(t)
+	ended := make(chan string, 2)
+	h.delayed(servicestest.Redis(t).URL(), func(_ context.Context, id string) (time.Time, error) {
+		ended <- id
+		return time.Time{}, nil
+	})
+	r := h.expect(http.StatusCreated, h.reserve(App, "k", keep(42, 2, 500*time.Millisecond))).json(t)
+	select {
+	case id := <-ended:
+		if id != r["reservationId"] {
+			t.Errorf("%q is ended, not %v", id, r["reservationId"])
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("nothing ended it")
 	}
 }
 

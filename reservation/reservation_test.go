@@ -120,6 +120,35 @@ func TestWhatIsOverdueExpires(t *testing.T) {
 	s.balanced()
 }
 
+func TestOneIsEndedOnceItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.stock(1001, 7, 5)
+	r := s.reserve(ask(1001, 42, 7, 2))
+	for _, step := range []struct {
+		what string
+		do   func()
+		due  time.Time
+		want string
+	}{
+		{"with time left", func() {}, r.Until, "held, 7: 2 of 2"},
+		{"overdue", func() { s.overdue(r.ReservationID) }, time.Time{}, "expired, 7: 2 of 2"},
+		{"again", func() {}, time.Time{}, "expired, 7: 2 of 2"},
+	} {
+		step.do()
+		due, err := End(t.Context(), s.db, r.ReservationID)
+		if got := s.told(r.ReservationID); err != nil || !due.Equal(step.due) || got != step.want {
+			t.Errorf("%s: due %v, %v, %s", step.what, due, err, got)
+		}
+	}
+	if s.reserved(1001, 7) != 0 {
+		t.Errorf("%d reserved", s.reserved(1001, 7))
+	}
+	if due, err := End(t.Context(), s.db, 1); err != nil || !due.IsZero() {
+		t.Errorf("one that is not there: %v, %v", due, err)
+	}
+}
+
 func TestListsAndFilters(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

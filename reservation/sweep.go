@@ -2,6 +2,7 @@ package reservation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -62,4 +63,23 @@ func KeepSwept(ctx context.Context, db *database.DB, log *slog.Logger) {
 			log.Info("Reservations expired.", "count", swept)
 		}
 	}
+}
+
+// End ends one reservation whose time is over, and returns the zero time; also for one that is over already. Where it has time
+// left, it returns when that ends.
+func End(ctx context.Context, db *database.DB, reservationID int64) (due time.Time, err error) {
+	now := database.Now()
+	r, err := find(db.Read(ctx), reservationID, "")
+	switch {
+	case errors.Is(err, ErrNotFound) || err == nil && r.State != Held:
+		return time.Time{}, nil
+	case err != nil:
+		return time.Time{}, err
+	case r.UntilAt.After(now):
+		return r.UntilAt, nil
+	}
+	return time.Time{}, db.InTx(ctx, func(tx *gorm.DB) error {
+		_, err := end(tx, []Key{{r.DeviceID, reservationID}}, Expired, now)
+		return err
+	})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"doortab/database"
 	"doortab/door"
+	"doortab/reservation"
 	"doortab/settlement"
 	"doortab/tasks"
 )
@@ -19,6 +21,13 @@ func openTasks(redisURL, installation string, db *database.DB, log *slog.Logger,
 		RedisURL: redisURL, Installation: installation, DB: db, Logger: log, Metrics: metrics,
 		Handlers: map[tasks.Kind]tasks.Handler{
 			tasks.DoorSession: func(ctx context.Context, id string) (time.Time, error) { return door.End(ctx, db, id) },
+			tasks.Reservation: func(ctx context.Context, id string) (time.Time, error) {
+				number, ok := settlement.ParseID(id)
+				if !ok {
+					return time.Time{}, fmt.Errorf("%q is no reservation's id: discard the task", id)
+				}
+				return reservation.End(ctx, db, number)
+			},
 		},
 	})
 }
