@@ -57,6 +57,7 @@ type desk struct {
 	placed    map[[2]int64][]placed
 	events    []*past
 	held      []*past // doors that closed, whose events are still on their way
+	promises  []*promise
 	questions []question
 	opened    time.Time
 }
@@ -131,7 +132,11 @@ func (d *desk) charge(p *past, product, units int64) {
 }
 
 func (d *desk) happen() {
-	switch n := d.IntN(30); {
+	switch n := d.IntN(34); {
+	case n >= 32:
+		d.endSome()
+	case n >= 30:
+		d.reserveSome()
 	case n >= 28 && len(d.deals.held) > 0:
 		d.deals.end(d.shop, d.IntN(len(d.deals.held)), []promotion.ClaimState{promotion.Returned, promotion.Expired}[d.IntN(2)])
 	case n >= 26:
@@ -199,8 +204,10 @@ func (d *desk) closeDoor() *past {
 
 func (d *desk) deliver(p *past) {
 	p.at.epoch = d.sequences[p.device].adopt(p.at.seq)
-	p.receipt = fmt.Sprint(d.receipts(p.device, p.payload)[0])
+	receipt := d.receipts(p.device, p.payload)[0]
+	p.receipt = fmt.Sprint(receipt)
 	d.book(p, p.sure)
+	d.checkTaken(p, receipt, d.pickUp(p))
 	d.events = append(d.events, p)
 	if p.waiting {
 		d.questions = append(d.questions, question{d.review(p.device, p.id).ReviewID, p, p.proposed, false})
@@ -299,6 +306,7 @@ func (d *desk) answer(n int) {
 
 func (d *desk) compare() {
 	d.t.Helper()
+	d.comparePromises()
 	var stock, orders []string
 	for k, version := range d.books.version {
 		stock = append(stock, fmt.Sprintf("%d|%d|%d|%d|%d|%d", k[0], k[1], d.books.stock[k], version, d.books.short[k], d.different[k]))
@@ -345,8 +353,8 @@ func (p *past) order() string {
 }
 
 // TestOperationsEqualTheModel: sales and staff's doors in any order, with and without a seq, resent and contradicted, between
-// restocks, write-offs, stock-takes, replaced controllers and whatever people decide, with promotions and their claims, while what
-// is old is archived: the books are those of the model, and sound.
+// restocks, write-offs, stock-takes, replaced controllers and whatever people decide, with promotions and their claims and with
+// reservations, while what is old is archived: the books are those of the model, and sound.
 func TestOperationsEqualTheModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {

@@ -29,8 +29,12 @@ func (s *shop) reserve(deviceID, userID int64, units ...int64) int64 {
 	return made.ReservationID
 }
 
-func (s *shop) tryReserve(deviceID, userID int64, units ...int64) (made reservation.Reservation, err error) {
-	request := reservation.Request{DeviceID: deviceID, UserID: userID, Until: database.Now().Add(time.Hour)}
+func (s *shop) tryReserve(deviceID, userID int64, units ...int64) (reservation.Reservation, error) {
+	return s.tryReserveUntil(database.Now().Add(time.Hour), deviceID, userID, units...)
+}
+
+func (s *shop) tryReserveUntil(until time.Time, deviceID, userID int64, units ...int64) (made reservation.Reservation, err error) {
+	request := reservation.Request{DeviceID: deviceID, UserID: userID, Until: until}
 	for pair := range slices.Chunk(units, 2) {
 		request.Lines = append(request.Lines, reservation.RequestLine{ProductID: pair[0], Quantity: pair[1]})
 	}
