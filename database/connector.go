@@ -17,19 +17,39 @@ type connector struct{ driver.Connector }
 
 const readCommitted = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
+// conn is a connection with the statements that it has prepared; they end with it.
+type conn struct {
+	driverConn
+
+	statements map[string]statement
+}
+
+// driverConn is what database/sql asks a connection for, and go-sql-driver's offers.
+type driverConn interface {
+	driver.Conn
+	driver.ConnPrepareContext
+	driver.ConnBeginTx
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.NamedValueChecker
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+}
+
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
+	opened, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	execer, ok := conn.(driver.ExecerContext)
+	inner, ok := opened.(driverConn)
 	if !ok {
-		return nil, errors.Join(errors.New("database driver cannot run session statements: use go-sql-driver/mysql"), conn.Close())
+		return nil, errors.Join(errors.New("database driver lacks what is needed of it: use go-sql-driver/mysql"), opened.Close())
 	}
-	if _, err := execer.ExecContext(ctx, readCommitted, nil); err != nil {
-		return nil, errors.Join(err, conn.Close())
+	if _, err := inner.ExecContext(ctx, readCommitted, nil); err != nil {
+		return nil, errors.Join(err, opened.Close())
 	}
-	return conn, nil
+	return &conn{driverConn: inner, statements: map[string]statement{}}, nil
 }
 
 func settingsFor(dsn string, answerWait time.Duration) (*mysql.Config, error) {

@@ -53,8 +53,6 @@ type DB struct {
 	gorm *gorm.DB
 	sql  *sql.DB
 	log  *slog.Logger
-
-	prepared prepared
 }
 
 // Open prepares the pool without waiting for the server: a server that is down shows at the
@@ -92,7 +90,7 @@ func Open(config Config) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), pool.Close())
 	}
-	return &DB{gorm: handle, sql: pool, log: log, prepared: prepared{pool: pool}}, nil
+	return &DB{gorm: handle, sql: pool, log: log}, nil
 }
 
 // Now is the time as the database keeps it: UTC, cut to the millisecond.
@@ -127,4 +125,4 @@ func remedy(err error) string {
 }
 
 // Close ends the pool.
-func (db *DB) Close() error { return errors.Join(db.prepared.close(), db.sql.Close()) }
+func (db *DB) Close() error { return db.sql.Close() }

@@ -1,7 +1,9 @@
 package database
 
 import (
+	"database/sql/driver"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -9,18 +11,32 @@ import (
 	"gorm.io/gorm"
 )
 
-// preparedRows is how many rows a prepared INSERT takes. A server parses such a statement once for each connection; what is
-// left of a group goes by one whose text holds its values, so that a few rows cost one round trip.
+// preparedRows is how many rows a prepared INSERT takes. What is left of a group goes by one whose text holds its values, so that a
+// few rows cost one round trip.
 const preparedRows = 200
 
 // Insert writes rows, each with a value for every column, in their order, by plain INSERTs; suffix may be an ON DUPLICATE KEY
 // UPDATE clause. It does nothing where there are no rows. It must run in a transaction.
-func Insert(tx *gorm.DB, table string, columns []string, rows [][]any, suffix string) (err error) {
-	for ; err == nil && len(rows) >= preparedRows; rows = rows[preparedRows:] {
-		err = insertPrepared(tx, table, columns, rows[:preparedRows], suffix)
+func Insert(tx *gorm.DB, table string, columns []string, rows [][]any, suffix string) error {
+	return InsertEach(tx, table, columns, len(rows), suffix, func(row int, values []driver.Value) {
+		for i, value := range rows[row] {
+			values[i] = plain(value)
+		}
+	})
+}
+
+// InsertEach is [Insert] of so many rows that are nowhere made as such: fill fills the values of a row, counted from 0, with int64,
+// string, []byte, [time.Time] or nil.
+func InsertEach(
+	tx *gorm.DB, table string, columns []string, rows int, suffix string, fill func(row int, values []driver.Value),
+) (err error) {
+	text := "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES "
+	done := 0
+	if rows >= preparedRows {
+		done, err = insertPrepared(tx, text+marks(preparedRows, len(columns))+" "+suffix, len(columns), rows, fill)
 	}
-	if err == nil && len(rows) > 0 {
-		err = insertText(tx, table, columns, rows, suffix)
+	if err == nil && done < rows {
+		err = insertText(tx, text, suffix, len(columns), done, rows, fill)
 	}
 	if err != nil {
 		return fmt.Errorf("insert into %s: %w", table, err)
@@ -28,78 +44,86 @@ func Insert(tx *gorm.DB, table string, columns []string, rows [][]any, suffix st
 	return nil
 }
 
-func insertPrepared(tx *gorm.DB, table string, columns []string, rows [][]any, suffix string) error {
-	row := ",(?" + strings.Repeat(",?", len(columns)-1) + ")"
-	statement := fmt.Sprintf("INSERT INTO %s (%s) VALUES %s %s", table, strings.Join(columns, ", "),
-		strings.Repeat(row, len(rows))[1:], suffix)
-	args := make([]any, 0, len(rows)*len(columns))
-	for _, r := range rows {
-		args = append(args, r...)
+// insertPrepared writes what fills whole statements, and returns how many rows that is.
+func insertPrepared(tx *gorm.DB, text string, columns, rows int, fill func(row int, values []driver.Value)) (done int, err error) {
+	values := make([]driver.Value, preparedRows*columns)
+	for ; rows-done >= preparedRows; done += preparedRows {
+		for i := range preparedRows {
+			fill(done+i, values[i*columns:][:columns])
+		}
+		if _, err := execPrepared(tx, text, values); err != nil {
+			return 0, err
+		}
 	}
-	_, err := execPrepared(tx, statement, args)
-	return err
+	return done, nil
+}
+
+// marks are so many rows of marks of parameters: (?,?),(?,?).
+func marks(rows, columns int) string {
+	row := ",(?" + strings.Repeat(",?", columns-1) + ")"
+	return strings.Repeat(row, rows)[1:]
 }
 
 // insertText leaves text to parameters; numbers, times and NULL stand in the statement itself, so that few values are left for
 // the driver to convert and to quote.
-func insertText(tx *gorm.DB, table string, columns []string, rows [][]any, suffix string) error {
-	var statement strings.Builder
-	statement.Grow(len(rows) * len(columns) * len("2026-11-30"))
-	fmt.Fprintf(&statement, "INSERT INTO %s (%s) VALUES ", table, strings.Join(columns, ", "))
-	args := make([]any, 0, len(rows)*len(columns)/2)
-	scratch := make([]byte, 0, 64)
-	for i, row := range rows {
-		if i > 0 {
-			statement.WriteByte(',')
-		}
-		for j, value := range row {
-			statement.WriteByte("(,"[min(j, 1)])
-			text, isLiteral := appendLiteral(scratch[:0], value)
-			statement.Write(text)
-			if !isLiteral {
+func insertText(tx *gorm.DB, begin, suffix string, columns, first, rows int, fill func(row int, values []driver.Value)) error {
+	text := make([]byte, 0, len(begin)+(rows-first)*columns*len("2026-11-30"))
+	text = append(text, begin...)
+	var args []any
+	values := make([]driver.Value, columns)
+	for row := first; row < rows; row++ {
+		fill(row, values)
+		for i, value := range values {
+			text = append(text, "(,"[min(i, 1)])
+			var isLiteral bool
+			if text, isLiteral = appendLiteral(text, value); !isLiteral {
 				args = append(args, value)
 			}
 		}
-		statement.WriteByte(')')
+		text = append(text, "),"...)
 	}
-	statement.WriteString(" " + suffix)
-	_, err := exec(tx, tx.Statement.ConnPool, statement.String(), args)
+	_, err := exec(tx, string(text[:len(text)-1])+" "+suffix, args)
 	return err
-}
-
-// exec runs a statement that is made already, with its parameters as the driver takes them: gorm would go through the text of
-// a large group byte by byte to find them.
-func exec(tx *gorm.DB, pool gorm.ConnPool, statement string, args []any) (changed int64, err error) {
-	made := tx.Raw("")
-	made.Statement.ConnPool = pool
-	made.Statement.SQL.WriteString(statement)
-	made.Statement.Vars = args
-	done := made.Callback().Raw().Execute(made)
-	return done.RowsAffected, done.Error
 }
 
 // sqlTime is how a statement writes a DATETIME(3), always UTC.
 const sqlTime = "2006-01-02 15:04:05.000"
 
 // appendLiteral writes a value as it stands in a statement, or the mark of a parameter.
-func appendLiteral(text []byte, value any) (_ []byte, isLiteral bool) {
+func appendLiteral(text []byte, value driver.Value) (_ []byte, isLiteral bool) {
 	switch v := value.(type) {
 	case nil:
 		return append(text, "NULL"...), true
-	case int:
-		return strconv.AppendInt(text, int64(v), 10), true
 	case int64:
 		return strconv.AppendInt(text, v, 10), true
 	case time.Time:
 		text = append(text, '\'')
 		text = v.UTC().AppendFormat(text, sqlTime)
 		return append(text, '\''), true
-	case *int64:
-		if v == nil {
-			return append(text, "NULL"...), true
-		}
-		return strconv.AppendInt(text, *v, 10), true
 	default:
 		return append(text, '?'), false
+	}
+}
+
+// plain makes what columns are given what a driver takes.
+func plain(value any) driver.Value {
+	switch v := value.(type) {
+	case nil, int64, string, []byte, time.Time:
+		return v
+	case int:
+		return int64(v)
+	}
+	switch v := reflect.ValueOf(value); v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return plain(v.Elem().Interface())
+	case reflect.String:
+		return v.String()
+	case reflect.Slice:
+		return v.Bytes()
+	default:
+		return value // left to the driver
 	}
 }

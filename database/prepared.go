@@ -1,94 +1,87 @@
 package database
 
 import (
-	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 )
 
-// prepared keeps statements that are run again and again. database/sql prepares each on every connection that runs it.
-type prepared struct {
-	pool       *sql.DB
-	statements sync.Map // text to *sql.Stmt; nil: wanted
-}
-
-// transaction is a transaction that knows the prepared statements of its pool.
+// transaction is a transaction that knows its connection.
 type transaction struct {
 	*sql.Tx
-	prepared *prepared
+	conn *sql.Conn
 }
 
-// execPrepared runs a statement of a fixed text. Inside a transaction of [DB.InTx] it is a prepared one from the second time on.
-func execPrepared(tx *gorm.DB, statement string, args []any) (changed int64, err error) {
-	if inside, known := knownStatement(tx, statement); known != nil {
-		return exec(tx, preparedPool{inside, known}, statement, args)
+// statement is a prepared one as the driver has it. database/sql would copy the thousands of values of a large group three times,
+// to check what its callers have made right.
+type statement interface {
+	Exec(values []driver.Value) (driver.Result, error)
+}
+
+// errNotPrepared is what a server says that has no room for another prepared statement, or prepares none of this kind.
+var errNotPrepared = errors.New("statement is not prepared")
+
+// execPrepared runs a statement that each connection prepares once, since a server parses a long one for longer than it takes to run
+// it. Outside of [DB.InTx], or where the server prepares it not, the text goes with its values in it.
+func execPrepared(tx *gorm.DB, text string, values []driver.Value) (changed int64, err error) {
+	if inside, ok := tx.Statement.ConnPool.(transaction); ok {
+		err = inside.conn.Raw(func(raw any) error {
+			changed, err = raw.(*conn).exec(text, values)
+			return err
+		})
+		if !errors.Is(err, errNotPrepared) {
+			return changed, err
+		}
 	}
-	return exec(tx, tx.Statement.ConnPool, statement, args)
-}
-
-// queryPrepared is execPrepared for a statement that reads.
-func queryPrepared(tx *gorm.DB, statement string, args ...any) (*sql.Rows, error) {
-	ctx := tx.Statement.Context
-	if inside, known := knownStatement(tx, statement); known != nil {
-		return inside.StmtContext(ctx, known).QueryContext(ctx, args...) //nolint:sqlclosecheck // the end of the transaction closes it
+	args := make([]any, len(values))
+	for i, value := range values {
+		args[i] = value
 	}
-	return tx.Statement.ConnPool.QueryContext(ctx, statement, args...)
+	return exec(tx, text, args)
 }
 
-// knownStatement is nil where the statement is not prepared; inside a transaction of [DB.InTx] it is wanted then.
-func knownStatement(tx *gorm.DB, statement string) (transaction, *sql.Stmt) {
-	inside, ok := tx.Statement.ConnPool.(transaction)
+// exec runs a statement on the connection, whose transaction is open.
+func (c *conn) exec(text string, values []driver.Value) (changed int64, err error) {
+	s, err := c.prepared(text)
+	if err != nil {
+		return 0, err
+	}
+	result, err := s.Exec(values)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func (c *conn) prepared(text string) (statement, error) {
+	if s, known := c.statements[text]; known {
+		return s, nil
+	}
+	fresh, err := c.Prepare(text)
+	if refused := new(mysql.MySQLError); errors.As(err, &refused) {
+		return nil, fmt.Errorf("%w: %w", errNotPrepared, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	s, ok := fresh.(statement)
 	if !ok {
-		return inside, nil
+		return nil, errors.Join(errNotPrepared, fresh.Close())
 	}
-	known, _ := inside.prepared.statements.LoadOrStore(statement, (*sql.Stmt)(nil))
-	return inside, known.(*sql.Stmt)
+	c.statements[text] = s
+	return s, nil
 }
 
-// preparedPool runs its one statement.
-type preparedPool struct {
-	transaction
-	statement *sql.Stmt
-}
-
-func (p preparedPool) ExecContext(ctx context.Context, _ string, args ...any) (sql.Result, error) {
-	return p.StmtContext(ctx, p.statement).ExecContext(ctx, args...) //nolint:sqlclosecheck // the end of the transaction closes it
-}
-
-// prepare prepares what is wanted. It takes a connection of its own, so whoever calls it holds none: all could be held by
-// callers that wait for one more. What the server refuses to prepare is run as it is.
-func (p *prepared) prepare(ctx context.Context) (err error) {
-	p.statements.Range(func(text, known any) bool {
-		if known.(*sql.Stmt) != nil {
-			return true
-		}
-		fresh, failed := p.pool.PrepareContext(ctx, text.(string))
-		if refused := new(mysql.MySQLError); errors.As(failed, &refused) {
-			return true
-		}
-		if failed != nil {
-			err = fmt.Errorf("prepare: %w", failed)
-			return false
-		}
-		if !p.statements.CompareAndSwap(text, (*sql.Stmt)(nil), fresh) {
-			err = fresh.Close() //nolint:sqlclosecheck // another was first
-		}
-		return err == nil
-	})
-	return err
-}
-
-func (p *prepared) close() (err error) {
-	p.statements.Range(func(_, known any) bool {
-		if statement := known.(*sql.Stmt); statement != nil {
-			err = statement.Close()
-		}
-		return err == nil
-	})
-	return err
+// exec runs a statement that is made already, with its parameters as the driver takes them: gorm would go through the text of
+// a large group byte by byte to find them.
+func exec(tx *gorm.DB, text string, args []any) (changed int64, err error) {
+	made := tx.Raw("")
+	made.Statement.SQL.WriteString(text)
+	made.Statement.Vars = args
+	done := made.Callback().Raw().Execute(made)
+	return done.RowsAffected, done.Error
 }

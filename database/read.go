@@ -17,7 +17,7 @@ func ReadEach(tx *gorm.DB, table string, keys []Column, columns []string, rows [
 // ReadEachBy is [ReadEach] by another index, which keys hold.
 func ReadEachBy(tx *gorm.DB, table, index string, keys []Column, columns []string, rows [][]any) (*sql.Rows, error) {
 	values, parameter := valuesTable(keys, rows)
-	found, err := queryPrepared(tx, fmt.Sprintf("SELECT s.%s FROM %s n STRAIGHT_JOIN %s s FORCE INDEX (%s) ON %s",
+	found, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, fmt.Sprintf("SELECT s.%s FROM %s n STRAIGHT_JOIN %s s FORCE INDEX (%s) ON %s",
 		strings.Join(columns, ", s."), values, table, index, equal(keys)), parameter)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", table, err)

@@ -71,9 +71,6 @@ type finalError struct{ error }
 func (e *finalError) Unwrap() error { return e.error }
 
 func (db *DB) once(ctx context.Context, turns []string, work func(tx *gorm.DB) error) (err error) {
-	if err := db.prepared.prepare(ctx); err != nil {
-		return &connectError{err}
-	}
 	conn, err := db.sql.Conn(ctx)
 	if err != nil {
 		return &connectError{err}
@@ -93,7 +90,7 @@ func (db *DB) once(ctx context.Context, turns []string, work func(tx *gorm.DB) e
 		}
 	}()
 	handle := db.gorm.Session(&gorm.Session{NewDB: true, Context: ctx})
-	handle.Statement.ConnPool = transaction{tx, &db.prepared}
+	handle.Statement.ConnPool = transaction{tx, conn}
 	if err := work(handle); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package database
 
 import (
+	"database/sql/driver"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ func UpdateEach(tx *gorm.DB, table string, keys, set []Column, rows [][]any) (in
 		to[i] = fmt.Sprintf("s.%s = n.c%d", column.name, len(keys)+i)
 	}
 	values, parameter := valuesTable(slices.Concat(keys, set), rows)
-	changed, err := execPrepared(tx, fmt.Sprintf("UPDATE %s n STRAIGHT_JOIN %s s FORCE INDEX (PRIMARY) ON %s SET %s",
+	changed, err := exec(tx, fmt.Sprintf("UPDATE %s n STRAIGHT_JOIN %s s FORCE INDEX (PRIMARY) ON %s SET %s",
 		values, table, equal(keys), strings.Join(to, ", ")), []any{parameter})
 	if err != nil {
 		return 0, fmt.Errorf("update %s: %w", table, err)
@@ -33,19 +34,20 @@ func UpdateEach(tx *gorm.DB, table string, keys, set []Column, rows [][]any) (in
 // alikeRows is how many rows a prepared [UpdateAlike] takes; what is left of a list is filled up with its last row.
 const alikeRows = 200
 
-// UpdateAlike gives all rows that keys find one change, and returns how many that changed. keys begin with the primary key and
-// are whole numbers; set is what stands behind SET, with values for its parameters. It costs the server less than [UpdateEach]
-// from about a hundred rows on.
-func UpdateAlike(tx *gorm.DB, table, set string, values []any, keys []string, rows [][]any) (changed int64, err error) {
-	row := ",(?" + strings.Repeat(",?", len(keys)-1) + ")"
-	statement := fmt.Sprintf("UPDATE %s FORCE INDEX (PRIMARY) SET %s WHERE (%s) IN (%s)", table, set, strings.Join(keys, ", "),
-		strings.Repeat(row, alikeRows)[1:])
-	for some := range slices.Chunk(rows, alikeRows) {
-		args := slices.Grow(slices.Clone(values), alikeRows*len(keys))
+// UpdateAlike gives all of so many rows that keys find one change, and returns how many that changed. keys begin with the primary
+// key, and fill fills those of a row, counted from 0; set is what stands behind SET, with values for its parameters. It costs the
+// server less than [UpdateEach] from about a hundred rows on.
+func UpdateAlike(
+	tx *gorm.DB, table, set string, values []driver.Value, keys []string, rows int, fill func(row int, keys []driver.Value),
+) (changed int64, err error) {
+	text := fmt.Sprintf("UPDATE %s FORCE INDEX (PRIMARY) SET %s WHERE (%s) IN (%s)", table, set, strings.Join(keys, ", "),
+		marks(alikeRows, len(keys)))
+	all := append(slices.Clone(values), make([]driver.Value, alikeRows*len(keys))...)
+	for first := 0; first < rows; first += alikeRows {
 		for i := range alikeRows {
-			args = append(args, some[min(i, len(some)-1)]...)
+			fill(min(first+i, rows-1), all[len(values)+i*len(keys):][:len(keys)])
 		}
-		n, err := execPrepared(tx, statement, args)
+		n, err := execPrepared(tx, text, all)
 		if err != nil {
 			return 0, fmt.Errorf("update %s: %w", table, err)
 		}

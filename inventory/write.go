@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"database/sql/driver"
 	"fmt"
 	"slices"
 	"time"
@@ -78,12 +79,11 @@ func sortByStep(rows []*row) (alike []*row, common step, others []*row) {
 }
 
 func updateAlike(tx *gorm.DB, rows []*row, common step, now time.Time) (int64, error) {
-	keys := make([][]any, len(rows))
-	for i, r := range rows {
-		keys[i] = []any{r.DeviceID, r.ProductID, r.before}
-	}
 	return database.UpdateAlike(tx, "device_stock", "stock = stock + ?, version = version + ?, updated_at = ?",
-		[]any{common.stock, common.versions, now}, []string{"device_id", "product_id", "version"}, keys)
+		[]driver.Value{common.stock, common.versions, now}, []string{"device_id", "product_id", "version"}, len(rows),
+		func(i int, keys []driver.Value) {
+			keys[0], keys[1], keys[2] = rows[i].DeviceID, rows[i].ProductID, rows[i].before
+		})
 }
 
 // updateEach leaves out what only a stock-take changes: each column of such a statement is paid for row by row.
@@ -112,17 +112,15 @@ func insertRows(tx *gorm.DB, rows []*row, now time.Time) error {
 }
 
 func insertMovements(tx *gorm.DB, movements []Movement) error {
-	values := make([][]any, len(movements))
-	for i, m := range movements {
-		var seq, epoch any
+	return database.InsertEach(tx, "stock_movements", movementColumns, len(movements), "", func(i int, values []driver.Value) {
+		m := &movements[i]
+		values[0], values[1], values[2], values[3] = m.DeviceID, m.ProductID, m.Version, string(m.Kind)
+		values[4], values[5], values[6], values[7] = m.Quantity, m.Delta, m.Balance, m.Ref
+		values[8], values[9], values[10] = nil, nil, m.CreatedAt
 		if m.At != nil {
-			seq, epoch = m.At.Seq, m.At.Epoch
+			values[8], values[9] = m.At.Seq, int64(m.At.Epoch)
 		}
-		values[i] = []any{
-			m.DeviceID, m.ProductID, m.Version, m.Kind, m.Quantity, m.Delta, m.Balance, m.Ref, seq, epoch, m.CreatedAt,
-		}
-	}
-	return database.Insert(tx, "stock_movements", movementColumns, values, "")
+	})
 }
 
 // The kinds of discrepancies.

@@ -12,15 +12,15 @@ import (
 	"doortab/door"
 )
 
-// batch is all that one transaction keeps for a group, row by row as the tables have it.
+// batch is all that one transaction keeps for a group.
 type batch struct {
 	currency string
 	now      time.Time // the one time of the transaction
 	ids      map[int64]bool
 
-	settlements [][]any
-	orders      [][]any
-	orderLines  [][]any
+	settlements []settled
+	orders      []ordered
+	lines       []orderedLine
 	reviews     [][]any
 	conflicts   [][]any
 	letters     [][]any

@@ -50,16 +50,14 @@ func (b *batch) settle(books *books, it *item, v *verdict) {
 	b.book(books, it, v)
 	slices.Sort(v.reasons)
 	receipt := b.plainReceipt(it, v.outcome, b.now, v.reasons...)
-	var orderID, seq, epoch any
-	if it.at != nil {
-		seq, epoch = it.at.Seq, it.at.Epoch
-	}
+	var orderID any
 	if v.hasOrder(it.event.Kind) {
 		id := b.id()
 		books.reprice(it, v, id)
 		orderID, receipt.OrderID, receipt.TotalMinor = id, FormatID(id), v.totalMinor()
-		for _, l := range v.lines {
-			receipt.Lines = append(receipt.Lines, l.Line)
+		receipt.Lines = make([]cabinet.Line, len(v.lines))
+		for i, l := range v.lines {
+			receipt.Lines[i] = l.Line
 		}
 		b.order(it, v, id)
 		books.sold(it, v, id)
@@ -69,10 +67,7 @@ func (b *batch) settle(books *books, it *item, v *verdict) {
 	}
 	it.planned = receipt.JSON()
 	it.answer = Answer{Receipt: receipt}
-	b.settlements = append(b.settlements, []any{
-		it.key.deviceID, it.key.closeEventID, v.outcome, it.digest[:], orderID, seq, epoch, it.event.Kind,
-		it.userID(), it.sessionID(), it.pricedAt(), it.Payload, it.planned, it.ReceivedAt, b.now,
-	})
+	b.settlements = append(b.settlements, settled{it, v.outcome, orderID})
 }
 
 // book moves the stock of every product of the event, and says where the books had too little of one, or too little is left for
@@ -101,14 +96,9 @@ func (b *batch) order(it *item, v *verdict, orderID int64) {
 	if v.outcome == cabinet.Review {
 		status = orderReview
 	}
-	b.orders = append(b.orders, []any{
-		orderID, it.key.deviceID, it.key.closeEventID, it.userID(), it.app(), status, b.currency, v.totalMinor(), b.now,
-	})
-	for i, l := range v.lines {
-		b.orderLines = append(b.orderLines, []any{
-			it.key.deviceID, orderID, i + 1, originSettlement, l.ProductID, l.Quantity, l.UnitPriceMinor, l.AmountMinor,
-			l.evidenceJSON(),
-		})
+	b.orders = append(b.orders, ordered{it, orderID, status, v.totalMinor()})
+	for i := range v.lines {
+		b.lines = append(b.lines, orderedLine{&v.lines[i], it.key.deviceID, orderID, i + 1})
 	}
 }
 

@@ -66,9 +66,9 @@ func (e *pastEvent) makeOrder(tx *gorm.DB, orderID int64, status string, total i
 		OrderID: orderID, DeviceID: e.deviceID, CloseEventID: e.closeEventID, Status: status,
 		Currency: e.currency, TotalMinor: total, CreatedAt: now, UserID: e.userID,
 	}
-	err := insertOrders(tx, [][]any{{
+	err := insert(tx, "orders", "", [][]any{{
 		o.OrderID, o.DeviceID, o.CloseEventID, o.UserID, e.app, o.Status, o.Currency, o.TotalMinor, o.CreatedAt,
-	}})
+	}}, orderFields...)
 	if err != nil {
 		return err
 	}
@@ -113,5 +113,5 @@ func (e *pastEvent) addLines(tx *gorm.DB, lines []OrderLine) error {
 			l.AmountMinor, l.Evidence,
 		}
 	}
-	return insertLines(tx, rows)
+	return insert(tx, "order_lines", "", rows, lineFields...)
 }

@@ -1,8 +1,6 @@
 package settlement
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -115,20 +113,16 @@ func (k *known) readConflicts(tx *gorm.DB, items []*item) error {
 // two writers of an event through (R1). Tables and rows follow in one order everywhere, so
 // that two groups wait for each other instead of locking each other out.
 func (b *batch) write(tx *gorm.DB, books *books) error {
-	slices.SortFunc(b.settlements, func(x, y []any) int {
-		return cmp.Or(cmp.Compare(x[0].(int64), y[0].(int64)), cmp.Compare(x[1].(string), y[1].(string)))
-	})
-	if err := insert(tx, "settlements", "", b.settlements, "device_id", "close_event_id", "outcome", "digest",
-		"order_id", "seq", "seq_epoch", "kind", "user_id", "session_id", "priced_at", "payload", "receipt", "received_at",
-		"settled_at"); errors.Is(err, database.ErrConflict) {
-		return fmt.Errorf("%w: %w", errKnown, err)
-	} else if err != nil {
+	if err := b.insertSettlements(tx); err != nil {
 		return err
 	}
 	if err := books.write(tx, b.now); err != nil {
 		return err
 	}
-	if err := b.writeOrders(tx); err != nil {
+	if err := b.insertOrders(tx); err != nil {
+		return err
+	}
+	if err := b.insertLines(tx); err != nil {
 		return err
 	}
 	if err := door.Close(tx, b.doors, b.now); err != nil {
@@ -138,23 +132,6 @@ func (b *batch) write(tx *gorm.DB, books *books) error {
 		return err
 	}
 	return books.writeDoors(tx, b.now)
-}
-
-func (b *batch) writeOrders(tx *gorm.DB) error {
-	if err := insertOrders(tx, b.orders); err != nil {
-		return err
-	}
-	return insertLines(tx, b.orderLines)
-}
-
-func insertOrders(tx *gorm.DB, rows [][]any) error {
-	return insert(tx, "orders", "", rows, "order_id", "device_id", "close_event_id", "user_id", "app", "status",
-		"currency", "total_minor", "created_at")
-}
-
-func insertLines(tx *gorm.DB, rows [][]any) error {
-	return insert(tx, "order_lines", "", rows, "device_id", "order_id", "line", "origin", "product_id", "quantity",
-		"unit_price_minor", "amount_minor", "evidence")
 }
 
 func (b *batch) writeDoubts(tx *gorm.DB) error {
@@ -171,14 +148,4 @@ func (b *batch) writeDoubts(tx *gorm.DB) error {
 	}
 	return insert(tx, "cabinet_sequences", adoptLater,
 		b.sequences, "device_id", "epoch", "last_seq")
-}
-
-// insert makes a duplicate key what it means here: another transaction was first, or two ids
-// collided. The next run reads afresh.
-func insert(tx *gorm.DB, table, suffix string, rows [][]any, columns ...string) error {
-	err := database.Insert(tx, table, columns, rows, suffix)
-	if database.IsDuplicate(err) {
-		return fmt.Errorf("insert into %s: %w", table, database.ErrConflict)
-	}
-	return err
 }
