@@ -38,6 +38,7 @@ func decode(payload []byte) (*Event, error) {
 		return nil, wrong("", fmt.Sprintf("is nested more than %d deep", MaxDepth))
 	}
 	d := decoder{reader: newReader(payload), event: Event{Kind: KindSale}}
+	defer readers.Put(d.reader)
 	if err := d.want(jsontext.KindBeginObject, "", "a JSON object"); err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ type judging struct {
 	way     int64
 	rfid    bool // both lists of tags are there
 	tallies map[int64]*tally
+	spare   []tally    // room for those of the event's items
 	lanes   []*weighed // ascending by lane
 	// trembles is the standard deviation of a still lane's change; 0 where too few lanes were still to tell.
 	trembles float64
@@ -53,7 +54,9 @@ type tally struct {
 func (t *tally) net() int64 { return int64(len(t.tags)) + t.doubtful - t.back }
 
 func newJudging(e *Event, s *Shelf) *judging {
-	j := &judging{event: inOrder(e), shelf: s, way: 1, rfid: e.readsTags(), tallies: map[int64]*tally{}}
+	j := &judging{
+		event: inOrder(e), shelf: s, way: 1, rfid: e.readsTags(), tallies: make(map[int64]*tally, len(e.Items)), spare: make([]tally, len(e.Items)),
+	}
 	s.Strays = slices.Clone(s.Strays)
 	slices.SortFunc(s.Strays, compareStrays)
 	if e.Kind == KindRestock {
@@ -64,6 +67,9 @@ func newJudging(e *Event, s *Shelf) *judging {
 
 // inOrder is the event with its tags and lanes in the order in which Decode leaves them.
 func inOrder(e *Event) *Event {
+	if len(e.RFID.Before) == 0 && len(e.RFID.After) == 0 && len(e.Weights) == 0 {
+		return e
+	}
 	sorted := *e
 	sorted.RFID.Before, sorted.RFID.After = set(slices.Clone(e.RFID.Before)), set(slices.Clone(e.RFID.After))
 	sorted.Weights = slices.Clone(e.Weights)
@@ -73,10 +79,15 @@ func inOrder(e *Event) *Event {
 
 func (j *judging) of(productID int64) *tally {
 	t := j.tallies[productID]
-	if t == nil {
+	switch {
+	case t != nil:
+		return t
+	case len(j.spare) > 0:
+		t, j.spare = &j.spare[0], j.spare[1:]
+	default:
 		t = &tally{}
-		j.tallies[productID] = t
 	}
+	j.tallies[productID] = t
 	return t
 }
 
@@ -107,7 +118,9 @@ func (j *judging) products() []int64 {
 
 func (j *judging) finish() Verdict {
 	v := &j.verdict
-	for _, id := range j.products() {
+	products := j.products()
+	v.Lines = slices.Grow(v.Lines, len(products))
+	for _, id := range products {
 		t := j.tallies[id]
 		if t.quantity > 0 {
 			t.decidedBy.Quantity = t.quantity

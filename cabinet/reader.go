@@ -4,19 +4,27 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
 // reader walks one JSON payload once, and hands out slices of it.
 type reader struct {
-	dec     *jsontext.Decoder
+	dec     jsontext.Decoder
+	source  bytes.Buffer
 	payload []byte
 }
 
+// readers are kept for what their decoders have grown: the names of members are told apart in tables.
+var readers = sync.Pool{New: func() any { return new(reader) }}
+
+// newReader returns a reader that may go back to readers once nothing is read from it any more.
 func newReader(payload []byte, opts ...jsontext.Options) *reader {
-	// The decoder reads a bytes.Buffer in place, so that its offsets are those of the payload.
-	return &reader{dec: jsontext.NewDecoder(bytes.NewBuffer(payload), opts...), payload: payload}
+	r := readers.Get().(*reader)
+	r.payload, r.source = payload, *bytes.NewBuffer(payload)
+	r.dec.Reset(&r.source, opts...) // which reads a bytes.Buffer in place, so that its offsets are those of the payload
+	return r
 }
 
 func (r *reader) next() jsontext.Kind { return r.dec.PeekKind() }

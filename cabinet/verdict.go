@@ -1,5 +1,7 @@
 package cabinet
 
+import "encoding/json"
+
 // Verdict is what the evidence of one event means. At a sale its lines are units taken, at a restock units added.
 type Verdict struct {
 	Lines    []EvidenceLine // sure; ascending by product, quantities of at least 1
@@ -59,6 +61,35 @@ type Evidence struct {
 	EPCs       []string       `json:"epcs,omitempty"`
 	Counts     *Counts        `json:"counts,omitempty"`
 	Moves      []Moved        `json:"moves,omitempty"`
+}
+
+// JSON is what encoding/json makes of it, without reflection where no lists are: so it is on most lines.
+func (e *Evidence) JSON() []byte {
+	if e.Lanes != nil || e.EPCs != nil || e.Counts != nil || e.Moves != nil || e.Confidence != 0 && e.Confidence < 1e-6 {
+		return marshalEvidence(e)
+	}
+	w := writer{buf: make([]byte, 0, 96)}
+	w.open('{')
+	if e.Source != "" {
+		w.member("source").code(string(e.Source))
+	}
+	w.member("rule").code(string(e.Rule))
+	if e.Quantity != 0 {
+		w.member("quantity").number(e.Quantity)
+	}
+	if e.Confidence != 0 {
+		w.member("confidence").float(e.Confidence)
+	}
+	w.close('}')
+	return w.buf
+}
+
+func marshalEvidence(e *Evidence) []byte {
+	text, err := json.Marshal(e)
+	if err != nil {
+		panic(err) // a confidence that is no number
+	}
+	return text
 }
 
 // LaneEvidence is one lane as its scale saw it.

@@ -54,7 +54,7 @@ func (w *writer) number(n int64) { w.buf = strconv.AppendInt(w.buf, n, 10) }
 
 func (w *writer) flag(b bool) { w.buf = strconv.AppendBool(w.buf, b) }
 
-func (w *writer) float(f float64) { w.buf = strconv.AppendFloat(w.buf, f, 'g', -1, 64) }
+func (w *writer) float(f float64) { w.buf = strconv.AppendFloat(w.buf, f, 'f', -1, 64) }
 
 func (w *writer) instant(at time.Time) { w.buf = at.UTC().AppendFormat(w.buf, timeLayout) }
 

@@ -148,7 +148,7 @@ func (i *Intake) take(ctx context.Context, queue <-chan Message) []Message {
 	case <-ctx.Done():
 		return nil
 	case m := <-queue:
-		group = append(group, m)
+		group = append(make([]Message, 0, min(i.MaxGroup, len(queue)+1)), m)
 	}
 	for size := len(group[0].Payload); len(group) < i.MaxGroup && size < maxGroupBytes; {
 		select {
@@ -198,7 +198,7 @@ func (i *Intake) tryGroup(ctx context.Context, group []Message) []Message {
 // waits for the last acknowledgement finds the last receipt on its way.
 func (i *Intake) finish(m Message, answer settlement.Answer) {
 	if answer.Receipt != nil {
-		i.Send(cabinet.ReceiptsTopic(m.DeviceID), answer.Receipt.JSON())
+		i.Send(cabinet.ReceiptsTopic(m.DeviceID), answer.ReceiptJSON())
 	}
 	m.Ack()
 }

@@ -104,7 +104,7 @@ func OpenLedger(tx *gorm.DB, keys []Key, locking database.Locking) (*Ledger, err
 	sorted := slices.Clone(keys)
 	slices.SortFunc(sorted, compareKeys)
 	sorted = slices.Compact(sorted)
-	ledger := &Ledger{rows: make(map[Key]*row, len(sorted))}
+	ledger := &Ledger{rows: make(map[Key]*row, len(sorted)), booked: make([]Movement, 0, len(keys))}
 	if len(sorted) == 0 {
 		return ledger, nil
 	}

@@ -143,7 +143,10 @@ func distinct[T int64 | string](list []T) []T {
 func (b *books) shelf(it *item) cabinet.Shelf {
 	shelf := cabinet.Shelf{
 		Lanes: b.planograms[it.key.deviceID], Products: b.products, ByGTIN: b.byGTIN,
-		Overrides: b.tags.Overrides(), Tags: map[string]cabinet.TagPlace{}, Later: map[string]bool{},
+		Overrides: b.tags.Overrides(),
+	}
+	if it.event.HasRFID {
+		shelf.Tags, shelf.Later = map[string]cabinet.TagPlace{}, map[string]bool{}
 	}
 	for _, epc := range slices.Concat(it.event.RFID.Before, it.event.RFID.After) {
 		shelf.Tags[epc] = b.place(epc, it.key.deviceID)

@@ -27,7 +27,8 @@ func (s *Service) judge(tx *gorm.DB, b *batch, f *fresh, k *known, locking datab
 		books.nameSales(&verdicts[i])
 		books.note(it, &verdicts[i])
 	}
-	if books.stock, err = inventory.OpenLedger(tx, keysOf(f.first, verdicts), locking); err != nil {
+	keys := keysOf(f.first, verdicts)
+	if books.stock, err = inventory.OpenLedger(tx, keys, locking); err != nil {
 		return nil, err
 	}
 	if books.holds, err = openHolds(tx, f.first, verdicts, k.marks.Reservations, b.now); err != nil {
@@ -36,6 +37,8 @@ func (s *Service) judge(tx *gorm.DB, b *batch, f *fresh, k *known, locking datab
 	if books.doors, err = s.openDoors(tx, k.marks.Promotions, f.first, verdicts, locking); err != nil {
 		return nil, err
 	}
+	b.settlements, b.orders = make([]settled, 0, len(f.first)), make([]ordered, 0, len(f.first))
+	b.lines = make([]orderedLine, 0, len(keys))
 	for i, it := range f.first {
 		b.settle(books, it, &verdicts[i])
 	}
@@ -66,7 +69,7 @@ func (b *batch) settle(books *books, it *item, v *verdict) {
 		b.review(it, orderID, v, nil)
 	}
 	it.planned = receipt.JSON()
-	it.answer = Answer{Receipt: receipt}
+	it.answer = Answer{Receipt: receipt, text: it.planned}
 	b.settlements = append(b.settlements, settled{it, v.outcome, orderID})
 }
 
@@ -122,7 +125,11 @@ func orEmpty[T any](list []T) []T {
 }
 
 func keysOf(items []*item, verdicts []verdict) []inventory.Key {
-	var keys []inventory.Key
+	count := 0
+	for i := range verdicts {
+		count += len(verdicts[i].lines)
+	}
+	keys := make([]inventory.Key, 0, count)
 	for i, it := range items {
 		for _, l := range verdicts[i].lines {
 			keys = append(keys, inventory.Key{DeviceID: it.key.deviceID, ProductID: l.ProductID})

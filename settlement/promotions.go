@@ -80,7 +80,7 @@ func (l *line) split(lines []line, portions []promotion.Portion) []line {
 // evidenceJSON is what an order line keeps of what decided it.
 func (l *line) evidenceJSON() []byte {
 	if l.promotionID == 0 {
-		return marshal(l.evidence)
+		return l.evidence.JSON()
 	}
 	return marshal(struct {
 		cabinet.Evidence

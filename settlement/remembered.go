@@ -181,7 +181,7 @@ func (s *Service) remember(ctx context.Context, items []*item) {
 		}
 		receipt := *it.answer.Receipt
 		receipt.Duplicate = false
-		keep[it.key] = entry(it.digest, receipt.JSON())
+		keep[it.key] = entry(it.digest, Answer{Receipt: &receipt, text: it.answer.text}.ReceiptJSON())
 	}
 	if len(keep) == 0 {
 		return

@@ -38,7 +38,8 @@ func (r rules) judge(
 	e *cabinet.Event, shelf cabinet.Shelf, prices inventory.Prices, pricedAt, receivedAt time.Time,
 ) verdict {
 	shelf.Threshold = r.threshold
-	v := verdict{evidence: cabinet.Judge(e, shelf), lines: []line{}}
+	v := verdict{evidence: cabinet.Judge(e, shelf)}
+	v.lines = make([]line, 0, len(v.evidence.Lines))
 	for _, f := range v.evidence.Findings {
 		v.reason(f.Reason)
 	}

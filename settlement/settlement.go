@@ -30,6 +30,16 @@ type Answer struct {
 	Receipt *cabinet.Receipt
 	// Err tells that nothing of the event was kept: settle it again.
 	Err error
+
+	text []byte // the receipt as JSON, where it is written already
+}
+
+// ReceiptJSON is the receipt as it is sent; nil where none is owed.
+func (a Answer) ReceiptJSON() []byte {
+	if a.text != nil || a.Receipt == nil {
+		return a.text
+	}
+	return a.Receipt.JSON()
 }
 
 // Unwritable tells that the event fails by an error of no known class, which another try may
