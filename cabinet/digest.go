@@ -21,7 +21,7 @@ const digestVersion = "doortab door-close 1"
 // product, weights per lane, the sets of tags, and the malformed entries as they came. It doesn't cover the bootId,
 // confidences, unknown members, nor the order or the case of anything. The two ids aren't in it either: they are the key.
 func (e *Event) Digest() [sha256.Size]byte {
-	d := digester{buf: make([]byte, 0, 1024)}
+	d := digester{buf: make([]byte, 0, 256)}
 	d.text(digestVersion)
 	d.text(string(e.Kind))
 	d.number(e.UserID)

@@ -38,9 +38,11 @@ func (s Sessions) Of(c Claim) (found *Session, foreign bool) {
 	named, isNamed := s.byID[c.SessionID]
 	switch {
 	case isOwn:
-		return &own, isNamed && named.SessionID != own.SessionID
+		session := own // only where there is one is it worth memory
+		return &session, isNamed && named.SessionID != own.SessionID
 	case isNamed && named.DeviceID == c.DeviceID:
-		return &named, false
+		session := named
+		return &session, false
 	default:
 		return nil, isNamed
 	}

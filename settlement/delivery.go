@@ -35,7 +35,9 @@ func (d Delivery) Cut() Delivery {
 	if d.Size == len(d.Payload) {
 		d.Digest = sha256.Sum256(d.Payload)
 		_, err := cabinet.Decode(d.Payload)
-		errors.As(err, &d.oversize)
+		var oversize *cabinet.EnvelopeError // of its own, so that d stays on the stack
+		errors.As(err, &oversize)
+		d.oversize = oversize
 	}
 	d.Payload = bytes.Clone(d.Payload[:cabinet.MaxPayload])
 	return d
