@@ -15,6 +15,9 @@ import (
 const (
 	// epochsTried is how many epochs may end under an ask before the database decides it.
 	epochsTried = 5
+	// countersSought is how often an ask that the database can't serve looks for counters that have units, and countersAgain how
+	// long it waits in between.
+	countersSought, countersAgain = 20, 50 * time.Millisecond
 	// writeWait is how long a shopper waits for a claim to be committed before hearing that it is pending.
 	writeWait = 2 * time.Second
 )
@@ -35,6 +38,7 @@ type counters struct {
 	over     int64  // no epoch up to this one gives units any more
 	returned int64  // every epoch up to this one is known to have given its leases back
 	retryAt  time.Time
+	emptyAt  time.Time // when no lease had units
 	warming  sighting
 	sold     map[int64][]*sale // by claim id, those that somebody waits for
 	fresh    []*sale           // sold since the writer's last round
@@ -69,25 +73,40 @@ func (s *Service) countersOf(p promotion.Promotion) (*counters, error) {
 	return c, nil
 }
 
-// takeFromRedis has an ask decided by the counters in Redis, or by the database where they can't.
+// takeFromRedis has an ask decided by the counters in Redis, or by the database where they can't. Nobody hears that a promotion
+// is sold out while units lie in leases.
 func (s *Service) takeFromRedis(ctx context.Context, p promotion.Promotion, a promotion.Ask) (promotion.Claim, error) {
 	c, err := s.countersOf(p) //nolint:contextcheck // the writer outlives the request
 	if err != nil {
 		return promotion.Claim{}, err
 	}
-	for lost := 0; lost < epochsTried; {
+	for lost, looked := 0, 0; ; {
 		claim, err := c.take(ctx, p, a)
 		switch {
 		case errors.Is(err, errLeased): // others may take the units first, but not for ever: each time there are fewer
-		case errors.Is(err, errAgain):
+			continue
+		case errors.Is(err, errAgain) && lost < epochsTried:
 			lost++
-		case errors.Is(err, errNoCounters):
-			lost = epochsTried
-		default:
+			continue
+		case !errors.Is(err, errAgain) && !errors.Is(err, errNoCounters):
 			return claim, err
 		}
+		claim, err = c.takeFromDatabase(ctx, a)
+		if err != nil || claim.State != promotion.Refused || claim.Reason != promotion.SoldOut {
+			return claim, err
+		}
+		leased, err := c.holdsLeases(ctx)
+		if err != nil || !leased {
+			return claim, err
+		}
+		if looked++; looked < countersSought && !c.redis.isDown() && pause(ctx, countersAgain) {
+			continue // another process is about to sell them
+		}
+		if err := c.endAny(ctx); err != nil {
+			return promotion.Claim{}, err
+		}
+		return c.takeFromDatabase(ctx, a)
 	}
-	return c.takeFromDatabase(ctx, a)
 }
 
 func (c *counters) use() {
@@ -96,19 +115,10 @@ func (c *counters) use() {
 	c.usedAt = time.Now()
 }
 
-// takeFromDatabase decides without Redis. Units that lie in leases which nobody can sell go back before anybody hears that
-// none are left.
+// takeFromDatabase decides without Redis. What is leased to counters that this process can't ask any more goes back first.
 func (c *counters) takeFromDatabase(ctx context.Context, a promotion.Ask) (promotion.Claim, error) {
 	if err := c.returnLeases(ctx); err != nil {
 		return promotion.Claim{}, err
-	}
-	claim, err := c.service.takeFromDatabase(ctx, c.promotionID, a)
-	if err != nil || claim.State != promotion.Refused || claim.Reason != promotion.SoldOut {
-		return claim, err
-	}
-	ended, err := c.endAny(ctx)
-	if err != nil || !ended {
-		return claim, err
 	}
 	return c.service.takeFromDatabase(ctx, c.promotionID, a)
 }

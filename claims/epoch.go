@@ -17,7 +17,9 @@ const (
 	// warmLimit is how long another process may take to load an epoch before somebody else begins one.
 	warmLimit = 5 * time.Second
 	// renewAgain is how long the database decides after an epoch could not be begun.
-	renewAgain = 200 * time.Millisecond
+	renewAgain = 50 * time.Millisecond
+	// emptyFor is how long leases that had no units are not looked at again.
+	emptyFor = 100 * time.Millisecond
 	// loadedFields is how many fields of a hash one command writes.
 	loadedFields = 500
 )
@@ -217,21 +219,33 @@ func (c *counters) returnLeases(ctx context.Context) error {
 	return nil
 }
 
-// endAny ends the epoch that gives units where some lie in its leases, whoever began it: this process can't sell them, and must
-// not refuse anybody while they are there.
-func (c *counters) endAny(ctx context.Context) (ended bool, err error) {
-	db := c.service.db
-	current, err := promotion.CurrentEpoch(db.Read(ctx), c.promotionID)
-	if err != nil || current.State != promotion.EpochOpen {
+// holdsLeases tells whether units lie in the leases of an open epoch.
+func (c *counters) holdsLeases(ctx context.Context) (bool, error) {
+	c.mu.Lock()
+	recent := time.Since(c.emptyAt) < emptyFor
+	c.mu.Unlock()
+	if recent {
+		return false, nil
+	}
+	db := c.service.db.Read(ctx)
+	current, err := promotion.CurrentEpoch(db, c.promotionID)
+	if err == nil && current.State == promotion.EpochOpen {
+		buckets, err := promotion.Buckets(c.service.db.Read(ctx), c.promotionID, current.Epoch)
+		if err != nil || slices.ContainsFunc(buckets, func(b promotion.Bucket) bool { return b.Left() > 0 }) {
+			return err == nil, err
+		}
+	}
+	if err != nil {
 		return false, err
 	}
-	buckets, err := promotion.Buckets(db.Read(ctx), c.promotionID, current.Epoch)
-	if err != nil || !slices.ContainsFunc(buckets, func(b promotion.Bucket) bool { return b.Left() > 0 }) {
-		return false, err
-	}
-	err = db.InTx(ctx, func(tx *gorm.DB) (err error) {
-		ended, err = promotion.EndEpoch(tx, c.promotionID, current.Epoch)
-		return err
-	})
-	return ended, err
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.emptyAt = time.Now()
+	return false, nil
+}
+
+// endAny ends the epoch that gives units, whoever began it: this process can't sell them, and must not refuse anybody while they
+// are there.
+func (c *counters) endAny(ctx context.Context) error {
+	return c.service.db.InTx(ctx, func(tx *gorm.DB) error { return promotion.EndEpochs(tx, c.promotionID) })
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,14 +34,26 @@ func newFast(t *testing.T, url string, buckets int) fast {
 	t.Helper()
 	s := newShop(t)
 	f := fast{shop: s, url: url, buckets: buckets}
+	f.client = client(t, url)
+	t.Cleanup(func() { _ = f.client.Close() })
+	f.Service, _ = f.another(url)
+	return f
+}
+
+func client(t *testing.T, url string) redis.UniversalClient {
+	t.Helper()
+	if strings.Contains(url, "addr=") {
+		o, err := redis.ParseClusterURL(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return redis.NewClusterClient(o)
+	}
 	o, err := redis.ParseURL(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.client = redis.NewClient(o)
-	t.Cleanup(func() { _ = f.client.Close() })
-	f.Service, _ = f.another(url)
-	return f
+	return redis.NewClient(o)
 }
 
 // another is one more process on the same database and Redis, or on the way to it that url says. kill ends it.
@@ -274,7 +287,7 @@ func (f fast) checkRedis(p promotion.Promotion) {
 		f.Fatalf("epoch %+v, %v", current, err)
 	}
 	for _, b := range buckets {
-		key := fmt.Sprintf("doortab:{%s:%d:%d:%d}:", f.dsn, p.PromotionID, current.Epoch, b.Bucket)
+		key := f.bucketKey(p, current.Epoch, b.Bucket)
 		units, granted, revoked := f.count(key, "units"), f.count(key, "granted"), f.count(key, "revoked")
 		sold := granted - revoked - units
 		if granted != b.Granted || revoked != b.Revoked || sold != b.Written {
@@ -293,4 +306,12 @@ func (f fast) count(key, field string) int64 {
 		f.Fatalf("%s of %s: %v", field, key, err)
 	}
 	return n
+}
+
+func (f fast) bucketKey(p promotion.Promotion, epoch int64, bucket int) string {
+	return fmt.Sprintf("doortab:{%s:%d:%d:%d}:", f.dsn, p.PromotionID, epoch, bucket)
+}
+
+func xadd(stream, text string) *redis.XAddArgs {
+	return &redis.XAddArgs{Stream: stream, Values: []any{"claim", text}}
 }

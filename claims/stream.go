@@ -41,6 +41,7 @@ func (c *counters) ring(s *sale) {
 func (c *counters) ringAll(e *epoch, abandoned bool) {
 	c.mu.Lock()
 	u := c.unreadOf(e)
+	u.epoch = e // its state may be another than when a sale rang
 	for bucket := range e.keys {
 		u.buckets[bucket] = true
 	}

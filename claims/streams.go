@@ -2,15 +2,20 @@ package claims
 
 import (
 	"context"
+	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"doortab/promotion"
 )
 
 // reading is the commands that read one bucket's stream.
 type reading struct {
 	bucket int
 	fresh  *redis.XStreamSliceCmd
-	taken  *redis.XAutoClaimCmd // nil: what others took isn't looked for
+	taken  *redis.XAutoClaimCmd    // nil: what others took isn't looked for
+	old    *redis.XMessageSliceCmd // nil: what is in nobody's hands isn't
 }
 
 // read takes entries that nobody has taken, and abandoned ones where u asks for them, and leaves the buckets in u that may have
@@ -56,6 +61,11 @@ func (c *counters) addReading(ctx context.Context, p pipeliner, u *unread, bucke
 			Group: writers, Consumer: c.service.consumer, Stream: stream, MinIdle: abandonedAfter, Start: "0-0", Count: readEntries,
 		})
 	}
+	if u.abandoned && u.epoch.State == promotion.EpochDraining {
+		// Redis may have lost a part of what it was told before it restarted: an entry that nobody will get is written too.
+		before := strconv.FormatInt(time.Now().Add(-abandonedAfter).UnixMilli(), 10)
+		r.old = p.XRangeN(ctx, stream, "-", before, readEntries)
+	}
 	return r
 }
 
@@ -73,7 +83,11 @@ func (r reading) messages() (messages []redis.XMessage, err error) {
 		return nil, err
 	}
 	abandoned, _ := r.taken.Val()
-	return append(messages, abandoned...), nil
+	messages = append(messages, abandoned...)
+	if r.old != nil {
+		messages = append(messages, r.old.Val()...)
+	}
+	return messages, nil
 }
 
 // hold notes that the sales of entries are in this process's hands.
@@ -99,8 +113,8 @@ func (c *counters) acknowledge(ctx context.Context, entries []streamed) {
 	}
 	_, err := c.redis.pipeline(ctx, func(p pipeliner) {
 		for stream, ids := range ids {
+			p.XDel(ctx, stream, ids...) // first: an entry that is acknowledged and still there would be nobody's
 			p.XAck(ctx, stream, writers, ids...)
-			p.XDel(ctx, stream, ids...)
 		}
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package services
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -19,6 +20,9 @@ import (
 type RedisOptions struct {
 	// AppendOnly keeps the data over a restart; without it Redis starts empty.
 	AppendOnly bool
+
+	cluster  bool
+	password string // "" for one of its own
 }
 
 // Redis is a private Redis on a port of 127.0.0.1. It has a password, since a Redis that any local user may talk to writes
@@ -33,9 +37,9 @@ type Redis struct {
 	password string
 }
 
-func newRedis(f *folder, o RedisOptions, logger *slog.Logger) *Redis {
-	r := &Redis{options: o, folder: f, password: rand.Text()}
-	r.Process = Process{name: "redis", logPath: filepath.Join(f.dir, "redis.log"), logger: logger, command: r.serverCommand, answers: r.ping}
+func newRedis(f *folder, name string, o RedisOptions, logger *slog.Logger) *Redis {
+	r := &Redis{options: o, folder: f, password: cmp.Or(o.password, rand.Text())}
+	r.Process = Process{name: name, logPath: filepath.Join(f.dir, name+".log"), logger: logger, command: r.serverCommand, answers: r.ping}
 	return r
 }
 
@@ -51,8 +55,8 @@ func (r *Redis) Address() string { return r.address }
 
 func (r *Redis) create(ctx context.Context) error {
 	var err error
-	if r.dir, err = subfolder(r.folder.dir, "redis"); err != nil {
-		return fmt.Errorf("prepare redis: %w", err)
+	if r.dir, err = subfolder(r.folder.dir, r.name); err != nil {
+		return fmt.Errorf("prepare %s: %w", r.name, err)
 	}
 	return r.startOnFreePort(ctx, r.configure)
 }
@@ -71,8 +75,11 @@ func (r *Redis) configure(port int) error {
 		"appendonly " + appendOnly,
 		`save ""`,
 		"maxmemory-policy noeviction",
-		"",
 	}
+	if r.options.cluster {
+		lines = append(lines, "cluster-enabled yes", "masterauth "+r.password)
+	}
+	lines = append(lines, "")
 	return os.WriteFile(filepath.Join(r.dir, "redis.conf"), []byte(strings.Join(lines, "\n")), 0o600)
 }
 

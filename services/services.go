@@ -33,6 +33,8 @@ type Options struct {
 	MariaDB   *MariaDBOptions
 	Redis     *RedisOptions
 	Mosquitto *MosquittoOptions
+	// Cluster asks for a Redis cluster.
+	Cluster *ClusterOptions
 	// Logger gets a line for each start and end; nil means none.
 	Logger *slog.Logger
 }
@@ -42,6 +44,7 @@ type Group struct {
 	MariaDB   *MariaDB
 	Redis     *Redis
 	Mosquitto *Mosquitto
+	Cluster   *Cluster
 
 	folder *folder
 }
@@ -70,12 +73,16 @@ func (g *Group) start(ctx context.Context, o Options) error {
 		starts.Go(func() error { return g.MariaDB.create(ctx) })
 	}
 	if o.Redis != nil {
-		g.Redis = newRedis(g.folder, *o.Redis, o.Logger)
+		g.Redis = newRedis(g.folder, "redis", *o.Redis, o.Logger)
 		starts.Go(func() error { return g.Redis.create(ctx) })
 	}
 	if o.Mosquitto != nil {
 		g.Mosquitto = newMosquitto(g.folder, *o.Mosquitto, o.Logger)
 		starts.Go(func() error { return g.Mosquitto.create(ctx) })
+	}
+	if o.Cluster != nil {
+		g.Cluster = newCluster(g.folder, *o.Cluster, o.Logger)
+		starts.Go(func() error { return g.Cluster.create(ctx) })
 	}
 	return starts.Wait()
 }
@@ -89,6 +96,9 @@ func (g *Group) Stop(ctx context.Context) error {
 	var errs []error
 	if g.Mosquitto != nil {
 		errs = append(errs, g.Mosquitto.Stop(ctx))
+	}
+	if g.Cluster != nil {
+		errs = append(errs, g.Cluster.stop(ctx))
 	}
 	if g.Redis != nil {
 		errs = append(errs, g.Redis.Stop(ctx))
