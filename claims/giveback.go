@@ -39,7 +39,7 @@ func (s *Service) GiveBack(ctx context.Context, claimID int64, sees func(promoti
 		return err
 	})
 	if err == nil && ended {
-		s.lower(context.WithoutCancel(ctx), []promotion.Claim{c})
+		s.lower(context.WithoutCancel(ctx), ofEnded([]promotion.Claim{c}))
 	}
 	switch {
 	case err != nil:
@@ -105,7 +105,7 @@ func (s *Service) Expire(ctx context.Context, promotionID int64, claimIDs []int6
 		return err
 	})
 	if err == nil {
-		s.lower(context.WithoutCancel(ctx), ended)
+		s.lower(context.WithoutCancel(ctx), ofEnded(ended))
 	}
 	return len(ended), err
 }

@@ -93,6 +93,25 @@ func (d *Doors) GiveBack(deviceID, orderID, productID, priceMinor, units int64) 
 	return portions
 }
 
+// Return is what a claim's person gets back of units that a door had used.
+type Return struct {
+	PromotionID int64
+	ClaimID     int64
+	UserID      int64
+	Quantity    int64
+}
+
+// Returns are what [Doors.GiveBack] has taken back of claims. Who counts persons elsewhere too is told, once it is committed.
+func (d *Doors) Returns() []Return {
+	var list []Return
+	for _, k := range slices.SortedFunc(maps.Keys(d.uses), compareUses) {
+		if u := d.uses[k]; k.claimID != 0 && u.GivenBack > u.before.GivenBack {
+			list = append(list, Return{k.promotionID, k.claimID, u.UserID, u.GivenBack - u.before.GivenBack})
+		}
+	}
+	return list
+}
+
 var (
 	useKeyColumns = []database.Column{
 		database.Int("device_id"), database.Int("order_id"), database.Int("promotion_id"), database.Int("claim_id"),

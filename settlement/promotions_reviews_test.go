@@ -110,3 +110,29 @@ func TestOrderThatAReviewMakesWithPromotions(t *testing.T) {
 	}
 	s.audited()
 }
+
+// Who counts the persons of claims elsewhere hears what a decision gave back to them.
+func TestReviewsTellWhatTheyGiveBackToPersonsOfClaims(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.cabinet(1001, 7, 10)
+	s.promotion(promotion.Promotion{ProductID: 7, PriceMinor: 200})
+	c := s.claim(s.promotion(promotion.Promotion{NeedsClaim: true, Quota: 2, PerUser: 2}), 42, 2, 5)
+	s.receipts(1001, sale(1001, "e", 7, 3))
+	for _, step := range []struct {
+		units int64
+		want  []promotion.Return
+	}{
+		{2, nil}, // the dearest was of no claim
+		{1, []promotion.Return{{PromotionID: c.PromotionID, ClaimID: c.ClaimID, UserID: 42, Quantity: 1}}},
+	} {
+		s.mustReopen()
+		review, err := s.decide(s.review(1001, "e").ReviewID, settlement.Amend, 7, step.units)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := gocmp.Diff(step.want, review.Returns); diff != "" {
+			t.Error(diff)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"doortab/cabinet"
 	"doortab/database"
+	"doortab/promotion"
 )
 
 // Review is something that a person must decide, or has decided.
@@ -27,6 +28,9 @@ type Review struct {
 	ResolvedBy   string // who decided, as the audit log names them
 	ResolvedAt   *time.Time
 	CreatedAt    time.Time
+
+	// Returns are what the decision gave back to the persons of claims; told by [Resolve] alone.
+	Returns []promotion.Return
 }
 
 // Decision is what was made of the review; "" while it is open.

@@ -131,7 +131,9 @@ func Resolve(tx *gorm.DB, attempt int, r Resolution, now time.Time) (Review, err
 	if err != nil {
 		return Review{}, err
 	}
-	return readReview(tx, r.ReviewID)
+	review, err = readReview(tx, r.ReviewID)
+	review.Returns = e.returns
+	return review, err
 }
 
 // decide is the compare-and-set that lets one of two operators through.

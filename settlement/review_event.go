@@ -13,6 +13,7 @@ import (
 	"doortab/cabinet"
 	"doortab/database"
 	"doortab/inventory"
+	"doortab/promotion"
 )
 
 // pastEvent is a settled event whose outcome a person corrects, with all that it has come to so far. Whoever corrects
@@ -29,8 +30,9 @@ type pastEvent struct {
 	payload    []byte // as published, archived or not
 	receivedAt time.Time
 
-	order    *Order          // nil: none yet
-	standing map[int64]int64 // units by product: on the order, or added by a restock door
+	order    *Order             // nil: none yet
+	standing map[int64]int64    // units by product: on the order, or added by a restock door
+	returns  []promotion.Return // what the correction gives back to persons of claims
 }
 
 func (e *pastEvent) name() string { return fmt.Sprintf("%d/%s", e.deviceID, e.closeEventID) }
@@ -191,6 +193,7 @@ func (e *pastEvent) correct(tx *gorm.DB, attempt int, review *Review, r *Resolut
 	if err := e.writeOrder(tx, orderID, lines, e.statusAfter(waits), now); err != nil || doors == nil {
 		return moved, err
 	}
+	e.returns = doors.Returns()
 	return moved, doors.Write(tx, now)
 }
 
