@@ -30,8 +30,8 @@ type counters struct {
 	promotionID int64
 	claimTTL    time.Duration
 
-	turn chan struct{} // held by who begins or ends an epoch
-	bell chan struct{} // rings the writer
+	turn    chan struct{} // held by who begins an epoch
+	writers [2]*writer    // each of the buckets that leave its rest
 
 	mu       sync.Mutex
 	current  *epoch // nil: none is known to be open
@@ -41,16 +41,14 @@ type counters struct {
 	emptyAt  time.Time // when no lease had units
 	warming  sighting
 	sold     map[int64][]*sale // by claim id, those that somebody waits for
-	fresh    []*sale           // sold since the writer's last round
-	unread   map[int64]*unread // by epoch
 	wants    []*want
 	leasing  bool
 	usedAt   time.Time
 
-	stop context.CancelFunc // of the writer
+	stop context.CancelFunc // of the writers
 }
 
-// countersOf returns those of a promotion, with a writer that runs.
+// countersOf returns those of a promotion, with writers that run.
 func (s *Service) countersOf(p promotion.Promotion) (*counters, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,13 +59,15 @@ func (s *Service) countersOf(p promotion.Promotion) (*counters, error) {
 	if c == nil {
 		c = &counters{
 			service: s, redis: s.redis, promotionID: p.PromotionID, claimTTL: p.ClaimTTL(),
-			turn: make(chan struct{}, 1), bell: make(chan struct{}, 1),
-			sold: map[int64][]*sale{}, unread: map[int64]*unread{},
+			turn: make(chan struct{}, 1), sold: map[int64][]*sale{},
 		}
 		ctx, stop := context.WithCancel(s.ctx)
 		c.stop = stop
 		s.counters[p.PromotionID] = c
-		s.work.Go(func() { c.write(ctx) })
+		c.writers = [2]*writer{newWriter(c), newWriter(c)}
+		for _, w := range c.writers {
+			s.work.Go(func() { w.run(ctx) })
+		}
 	}
 	c.use()
 	return c, nil
@@ -76,7 +76,7 @@ func (s *Service) countersOf(p promotion.Promotion) (*counters, error) {
 // takeFromRedis has an ask decided by the counters in Redis, or by the database where they can't. Nobody hears that a promotion
 // is sold out while units lie in leases.
 func (s *Service) takeFromRedis(ctx context.Context, p promotion.Promotion, a promotion.Ask) (promotion.Claim, error) {
-	c, err := s.countersOf(p) //nolint:contextcheck // the writer outlives the request
+	c, err := s.countersOf(p) //nolint:contextcheck // the writers outlive the request
 	if err != nil {
 		return promotion.Claim{}, err
 	}

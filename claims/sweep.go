@@ -50,7 +50,7 @@ func (s *Service) sweepEpoch(ctx context.Context, e promotion.Epoch) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.countersOf(p) //nolint:contextcheck // the writer outlives the sweep
+	c, err := s.countersOf(p) //nolint:contextcheck // the writers outlive the sweep
 	if err != nil {
 		return err
 	}

@@ -11,65 +11,87 @@ import (
 )
 
 const (
-	// readEntries is how many entries the writer takes from one bucket's stream at a time.
-	readEntries = 500
+	// readEntries is how many entries a writer takes from one bucket's stream at a time.
+	readEntries = 250
 	// abandonedAfter is how long an entry may be in the hands of a process before another one takes it over.
 	abandonedAfter = 5 * time.Second
-	// writeAgain is how long the writer waits before it tries a group again.
+	// writeAgain is how long a writer waits before it tries a group again.
 	writeAgain = 100 * time.Millisecond
 	// writeTries is how often an entry that the database refuses is tried before it becomes a dead letter.
 	writeTries = 3
 )
 
-// unread tells which streams of an epoch the writer has to look at.
+// writer brings what the scripts sold into the database, of some of the buckets: two of them keep database and program at work
+// at the same time, and never meet in a row that both change.
+type writer struct {
+	counters *counters
+	bell     chan struct{}
+
+	// Under the counters' lock.
+	fresh  []*sale           // sold since the last round
+	unread map[int64]*unread // by epoch
+}
+
+// unread tells which streams of an epoch a writer has to look at.
 type unread struct {
 	epoch     *epoch
 	buckets   map[int]bool
 	abandoned bool // also what other processes took and didn't write
 }
 
+func newWriter(c *counters) *writer {
+	return &writer{counters: c, bell: make(chan struct{}, 1), unread: map[int64]*unread{}}
+}
+
+func (c *counters) writer(bucket int) *writer { return c.writers[bucket%len(c.writers)] }
+
 // ring has the writer read the stream that a sale is in. It takes what has come while it wrote the group before.
 func (c *counters) ring(s *sale) {
+	bucket := s.epoch.bucket(s.ask.UserID)
+	w := c.writer(bucket)
 	c.mu.Lock()
-	c.fresh = append(c.fresh, s)
-	c.unreadOf(s.epoch).buckets[s.epoch.bucket(s.ask.UserID)] = true
+	w.fresh = append(w.fresh, s)
+	w.unreadOf(s.epoch).buckets[bucket] = true
 	c.mu.Unlock()
-	ring(c.bell)
+	ring(w.bell)
 }
 
-// ringAll has the writer read all streams of an epoch.
+// ringAll has all streams of an epoch read.
 func (c *counters) ringAll(e *epoch, abandoned bool) {
 	c.mu.Lock()
-	u := c.unreadOf(e)
-	u.epoch = e // its state may be another than when a sale rang
 	for bucket := range e.keys {
+		u := c.writer(bucket).unreadOf(e)
+		u.epoch = e // its state may be another than when a sale rang
 		u.buckets[bucket] = true
+		u.abandoned = u.abandoned || abandoned
 	}
-	u.abandoned = u.abandoned || abandoned
 	c.mu.Unlock()
-	ring(c.bell)
+	for _, w := range c.writers {
+		ring(w.bell)
+	}
 }
 
-func (c *counters) unreadOf(e *epoch) *unread {
-	u := c.unread[e.Epoch.Epoch]
+func (w *writer) unreadOf(e *epoch) *unread {
+	u := w.unread[e.Epoch.Epoch]
 	if u == nil {
 		u = &unread{epoch: e, buckets: map[int]bool{}}
-		c.unread[e.Epoch.Epoch] = u
+		w.unread[e.Epoch.Epoch] = u
 	}
 	return u
 }
 
-// write brings what the scripts sold into the database until ctx ends. What it has in hand then stays in the stream.
-func (c *counters) write(ctx context.Context) {
+// run works until ctx ends. What it has in hand then stays in the streams.
+func (w *writer) run(ctx context.Context) {
+	c := w.counters
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.bell:
+		case <-w.bell:
 		}
 		c.mu.Lock()
-		rounds, fresh := c.unread, c.fresh
-		c.unread, c.fresh = map[int64]*unread{}, nil
+		rounds, fresh := w.unread, w.fresh
+		w.unread, w.fresh = map[int64]*unread{}, nil
 		c.mu.Unlock()
 		for _, u := range rounds {
 			c.drain(ctx, u)
