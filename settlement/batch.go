@@ -26,7 +26,8 @@ type batch struct {
 	letters     [][]any
 	sequences   [][]any
 	doors       []door.Closing
-	alarms      []seqAlarm
+	jumps       []seqJump
+	gaps        []gap
 }
 
 // id mints an id that no other row of the batch has: they all share one millisecond.

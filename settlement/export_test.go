@@ -1,6 +1,7 @@
 package settlement
 
 import (
+	"context"
 	"log/slog"
 	"time"
 )
@@ -9,3 +10,6 @@ import (
 func NewPatientRemembered(url, installation string) (*Remembered, error) {
 	return newRemembered(url, installation, 10*time.Second, slog.New(slog.DiscardHandler))
 }
+
+// TellGaps looks up what is due at a time, as [Service.WatchGaps] does again and again.
+func (s *Service) TellGaps(ctx context.Context, now time.Time) { s.tellGaps(ctx, now) }

@@ -45,7 +45,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		attempts: vector("settle_attempts_total", "Settlement transactions begun, by attempt: 1 to 3 optimistic, then FOR UPDATE.", "attempt"),
 		failures: counter("settle_failures_total", "Deliveries that got no outcome and will be tried again."),
 		short:    counter("shortfalls_total", "Settlements that took more than the books had."),
-		seqGaps:  counter("sequence_gaps_total", "Events whose seq left a gap behind the cabinet's last."),
+		seqGaps:  counter("sequence_gaps_total", "Runs of events of a cabinet that are still missing some time after a later one came."),
 		seqJumps: counter("sequence_jumps_total", "Events whose seq ran too far ahead to be adopted."),
 		recalled: vector("redis_recall_total", "Look-ups of receipts in Redis, by result.", "result"),
 	}
@@ -88,13 +88,5 @@ func (m *metrics) count(it *item) {
 				m.short.Inc()
 			}
 		}
-	}
-}
-
-func (m *metrics) sequence(a seqAlarm) {
-	if a.jump {
-		m.seqJumps.Inc()
-	} else {
-		m.seqGaps.Inc()
 	}
 }

@@ -274,37 +274,3 @@ func TestThePriceIsTheOneInForceWhenTheEventCame(t *testing.T) {
 		t.Errorf("total %d, want 1200", r.TotalMinor)
 	}
 }
-
-func TestSequences(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.cabinet(1001)
-	seqs := func(id string, seq ...int) {
-		t.Helper()
-		var group []string
-		for _, n := range seq {
-			group = append(group, event(1001, fmt.Sprint(id, n), items(), fmt.Sprintf(`"seq":%d`, n)))
-		}
-		s.receipts(1001, group...)
-	}
-	want := func(last string, gaps, jumps float64) {
-		t.Helper()
-		got := s.rows("SELECT last_seq FROM cabinet_sequences")
-		g, j := s.metric("doortab_sequence_gaps_total", ""), s.metric("doortab_sequence_jumps_total", "")
-		if !cmp.Equal(got, []string{last}) || g != gaps || j != jumps {
-			t.Errorf("last %v, %v gaps, %v jumps; want %s, %v, %v", got, g, j, last, gaps, jumps)
-		}
-	}
-	seqs("first", 918)
-	want("918", 0, 0)
-	seqs("order", 919, 920)
-	want("920", 0, 0)
-	seqs("late", 915)
-	want("920", 0, 0)
-	seqs("gap", 923)
-	want("923", 1, 0)
-	seqs("jump", 923+10_001)
-	want("923", 1, 1)
-	seqs("far", 923+10_000)
-	want("10923", 2, 1)
-}

@@ -70,10 +70,10 @@ func (b *batch) adoptSequences(items []*item, before map[int64]sequence) {
 		}
 		switch {
 		case seen && seq > newest+maxSeqJump:
-			b.alarms = append(b.alarms, seqAlarm{device, newest, seq, true})
+			b.jumps = append(b.jumps, seqJump{device, newest, seq})
 		case !seen || seq > newest:
 			if seen && seq > newest+1 {
-				b.alarms = append(b.alarms, seqAlarm{device, newest, seq, false})
+				b.gaps = append(b.gaps, gap{device, it.at.Epoch, newest + 1, seq - 1, b.now})
 			}
 			next[device] = seq
 		}
@@ -83,9 +83,5 @@ func (b *batch) adoptSequences(items []*item, before map[int64]sequence) {
 	}
 }
 
-// seqAlarm says that a cabinet's events are not one behind the other: some are missing, or
-// the number jumped too far ahead to be adopted.
-type seqAlarm struct {
-	deviceID, last, seq int64
-	jump                bool
-}
+// seqJump says that an event's number ran too far ahead of the cabinet's last to be adopted.
+type seqJump struct{ deviceID, last, seq int64 }

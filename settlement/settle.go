@@ -241,9 +241,14 @@ func (s *Service) committed(ctx context.Context, items []*item, kept *batch) {
 			s.log.Warn("Message kept as a dead letter.", "reason", it.letter.reason, "topic", it.Topic, "detail", it.letter.detail)
 		}
 	}
-	for _, a := range kept.alarms {
-		s.metrics.sequence(a)
-		s.log.Warn("Events of a cabinet are not in sequence.", "device", a.deviceID, "last", a.last, "seq", a.seq, "adopted", !a.jump)
+	for _, j := range kept.jumps {
+		s.metrics.seqJumps.Inc()
+		s.log.Warn("An event of a cabinet is too far ahead of its sequence to be adopted.", "device", j.deviceID, "last", j.last, "seq", j.seq)
+	}
+	for _, g := range kept.gaps {
+		if !s.gaps.add(g) {
+			s.tellGap(g)
+		}
 	}
 }
 

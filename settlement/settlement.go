@@ -6,9 +6,11 @@
 package settlement
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -62,8 +64,11 @@ type Config struct {
 	// Threshold is the confidence from which a cabinet's own count is taken; 0 means
 	// [DefaultThreshold].
 	Threshold float64
-	Logger    *slog.Logger
-	Metrics   prometheus.Registerer
+	// GapPatience is how long a missing event is waited for before [Service.WatchGaps] tells of it; 0 means
+	// [DefaultGapPatience].
+	GapPatience time.Duration
+	Logger      *slog.Logger
+	Metrics     prometheus.Registerer
 }
 
 // Service settles events. It is safe for concurrent use.
@@ -77,6 +82,9 @@ type Service struct {
 	offers     promotion.OfferCache
 	lookFirst  countdown // groups that are yet to look for repeats before they insert
 	takeTurns  countdown // groups that are yet to take turns with other processes
+
+	gapPatience time.Duration
+	gaps        gaps
 }
 
 // countdown is how many groups are yet to do what the last trouble taught.
@@ -104,5 +112,7 @@ func New(c Config) *Service {
 		rules:      rules{currency: c.Currency, threshold: c.Threshold},
 		log:        c.Logger,
 		metrics:    newMetrics(c.Metrics),
+
+		gapPatience: cmp.Or(c.GapPatience, DefaultGapPatience),
 	}
 }

@@ -60,6 +60,8 @@ type nodeConfig struct {
 	Workers      int    `default:"4" min:"1" max:"1000" help:"Groups of events settled at one time."`
 	MaxGroup     int    `default:"1000" min:"1" max:"10000" help:"Events in one group."`
 	limitFlags
+
+	GapPatience time.Duration `default:"1m" min:"100ms" max:"24h" help:"How long a missing event of a cabinet is waited for before the log tells of it."`
 	retentionFlags
 	reconcileFlags
 	Instance string `placeholder:"NAME" help:"Names this process among others on one broker; default host name and HTTP port."`
@@ -201,6 +203,7 @@ func (n *node) openSettlement(ctx context.Context) (err error) {
 	}
 	n.settlement = settlement.New(settlement.Config{
 		DB: n.db, Remembered: n.remembered, Currency: n.config.Currency, Logger: n.log, Metrics: n.registry,
+		GapPatience: n.config.GapPatience,
 	})
 	n.intake = intake.New(intake.Config{
 		Settlement: n.settlement, Send: n.sendReceipt, Workers: n.config.Workers, MaxGroup: n.config.MaxGroup,
@@ -221,6 +224,7 @@ func (n *node) start() error {
 	n.otherJobs.start(func(ctx context.Context) { door.KeepSwept(ctx, n.db, n.log) })
 	n.otherJobs.start(func(ctx context.Context) { reservation.KeepSwept(ctx, n.db, n.log) })
 	n.otherJobs.start(n.secrets.Run)
+	n.otherJobs.start(n.settlement.WatchGaps)
 	n.otherJobs.start(n.reconcile)
 	n.otherJobs.start(archive.NewJanitor(n.db, n.config.retention(), n.log, n.registry).Run)
 	if n.config.MQTTHook != "" {
