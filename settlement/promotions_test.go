@@ -254,6 +254,12 @@ func TestWhatADoorPricesByPromotions(t *testing.T) {
 			if n := s.count("stock_movements", "kind = 'sale'"); n != products {
 				t.Errorf("%d movements for %d products of orders", n, products)
 			}
+			for _, line := range s.rows(`SELECT evidence FROM order_lines l JOIN promotion_uses USING (device_id, order_id)
+				WHERE unit_price_minor IN (SELECT price_minor FROM promotions)`) {
+				if !strings.Contains(line, `"rule":"cabinet_count"`) || !strings.Contains(line, `"promotionId":"`) {
+					t.Errorf("a line at a promotion's price has the evidence %s", line)
+				}
+			}
 			for i, r := range s.receipts(1001, c.sales...) {
 				if linesOf(r) != got[i] || !r.Duplicate {
 					t.Errorf("sent again: %+v", r)
