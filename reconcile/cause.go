@@ -25,6 +25,18 @@ const (
 	OverdueReservation Cause = "overdue_reservation"
 )
 
+// Causes that an open epoch's counters in Redis show, as of a position of their bucket's stream.
+const (
+	RedisBucketMissing Cause = "redis_bucket_missing" // Redis has lost a bucket
+	RedisLeaseDrift    Cause = "redis_lease_drift"    // what was granted or revoked isn't what the database has
+	RedisUnitsDrift    Cause = "redis_units_drift"    // the units left aren't what was leased less what was sold
+	RedisPersonDrift   Cause = "redis_person_drift"   // a person's count isn't what the person has
+	RedisSoldUnwritten Cause = "redis_sold_unwritten" // units were sold, and neither a row nor the stream has the claim
+	RedisTokenUnknown  Cause = "redis_token_unknown"  //nolint:gosec // no secret: a token speaks of a claim that nobody sold
+	RedisTokenDrift    Cause = "redis_token_drift"    //nolint:gosec // no secret: a token's claim has another person or quantity than its row
+	RedisTokenMissing  Cause = "redis_token_missing"  // a claim came through the bucket, which doesn't know its token
+)
+
 // Difference is one thing that doesn't fit.
 type Difference struct {
 	PromotionID int64 // 0: of a reservation

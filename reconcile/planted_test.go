@@ -176,6 +176,12 @@ var kinds = []planted{
 			s.exec("INSERT INTO reserved_stock (device_id, product_id, reserved) VALUES (?, 7, 4)", 2000+n)
 			return fmt.Sprintf("reserved_drift reserved_stock device=%d product=7", 2000+n)
 		}},
+	{name: "overdue reservation", proven: true, times: 3, apart: true,
+		plant: func(s *shop, _ int64, n int, _ promotion.Claim) string {
+			s.reserve(int64(4000+n), "-1 HOUR")
+			s.exec("INSERT INTO reserved_stock (device_id, product_id, reserved) VALUES (?, 7, 2)", 4000+n)
+			return fmt.Sprintf("overdue_reservation reservations device=%d reservation=%d", 4000+n, 4000+n)
+		}},
 	{name: "reserved too low", proven: true, times: 3, apart: true,
 		plant: func(s *shop, _ int64, n int, _ promotion.Claim) string {
 			s.reserve(int64(3000+n), "1 HOUR")

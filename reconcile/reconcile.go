@@ -19,12 +19,15 @@ import (
 	"gorm.io/gorm"
 
 	"doortab/auditlog"
+	"doortab/claims"
 	"doortab/database"
 )
 
 // Config holds what a [Service] needs.
 type Config struct {
-	DB      *database.DB
+	DB *database.DB
+	// Redis holds the counters of promotions; nil: they are not compared. The caller closes it.
+	Redis   *claims.Redis
 	Every   time.Duration         // between two periodic runs of all processes together; 0: only what is asked for
 	Repairs bool                  // whether periodic runs mend what is proven
 	Logger  *slog.Logger          // nil: slog.Default
@@ -38,12 +41,16 @@ type Service struct {
 	repairs bool
 	log     *slog.Logger
 	metrics *metrics
+	redis   *claims.Redis // nil: none
+
+	settleFor, fenceFor time.Duration
 }
 
 // New makes a service, which works while [Service.Serve] or [Service.Run] does.
 func New(c Config) *Service {
 	s := &Service{
-		db: c.DB, every: c.Every, repairs: c.Repairs, log: cmp.Or(c.Logger, slog.Default()), metrics: newMetrics(),
+		db: c.DB, every: c.Every, repairs: c.Repairs, log: cmp.Or(c.Logger, slog.Default()), metrics: newMetrics(), redis: c.Redis,
+		settleFor: settleFor, fenceFor: fenceFor,
 	}
 	if c.Metrics != nil {
 		c.Metrics.MustRegister(s.metrics)
@@ -176,7 +183,16 @@ func (s *Service) promotions(ctx context.Context, everything bool) (ids []int64,
 	return ids, nil
 }
 
-func (s *Service) comparePromotion(ctx context.Context, r *Run, promotionID int64) (found []Difference, err error) {
+func (s *Service) comparePromotion(ctx context.Context, r *Run, promotionID int64) ([]Difference, error) {
+	found, err := s.compareBooks(ctx, r, promotionID)
+	if err != nil || s.redis == nil {
+		return found, err
+	}
+	sold, err := s.compareSold(ctx, r, promotionID)
+	return append(found, sold...), err
+}
+
+func (s *Service) compareBooks(ctx context.Context, r *Run, promotionID int64) (found []Difference, err error) {
 	err = s.snapshot(ctx, func(tx *gorm.DB) error {
 		b, err := readBooks(tx, promotionID, database.Now())
 		if err == nil {

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 
 	"doortab/database"
+	"doortab/reservation"
 )
 
 // heldRows are the units that held reservations have left.
@@ -55,12 +56,17 @@ func (s *Service) repairReserved(ctx context.Context, runID int64, found []Diffe
 		if i == repairsAtOnce {
 			break
 		}
-		if d.Cause != ReservedDrift {
-			continue
+		mended := []Difference{d}
+		if d.Cause == OverdueReservation { // as the sweep would have
+			if due, err := reservation.End(ctx, s.db, d.key.reservationID); err != nil || !due.IsZero() {
+				return err
+			}
 		}
-		var mended []Difference
 		err := s.db.InTx(ctx, func(tx *gorm.DB) (err error) {
-			if mended, err = mendReserved(tx, d); err != nil {
+			if d.Cause == ReservedDrift {
+				mended, err = mendReserved(tx, d)
+			}
+			if err != nil {
 				return err
 			}
 			return logRepairs(tx, runID, mended, database.Now())

@@ -19,6 +19,7 @@ import (
 	"doortab/admin"
 	"doortab/archive"
 	"doortab/certificate"
+	"doortab/claims"
 	"doortab/database"
 	"doortab/door"
 	"doortab/fleet"
@@ -26,6 +27,7 @@ import (
 	"doortab/migrations"
 	"doortab/mqtt"
 	"doortab/ratelimit"
+	"doortab/reconcile"
 	"doortab/reservation"
 	"doortab/settlement"
 	"doortab/tasks"
@@ -89,6 +91,8 @@ type node struct {
 	doors      *door.Reports
 	secrets    *fleet.Authenticator
 	limits     *ratelimit.Limiter
+	compare    *reconcile.Service
+	compared   *claims.Redis // nil: off
 	tasks      *tasks.Queue
 	tasksLeft  bool // some still ran at the end
 	rest       *admin.Server
@@ -145,6 +149,9 @@ func (n *node) open(ctx context.Context) (err error) {
 	}
 	n.measureMQTT()
 	if err = n.openLimits(ctx); err != nil {
+		return err
+	}
+	if err = n.openReconciling(); err != nil {
 		return err
 	}
 	n.measureBreakers()
@@ -225,7 +232,7 @@ func (n *node) start() error {
 	n.otherJobs.start(func(ctx context.Context) { reservation.KeepSwept(ctx, n.db, n.log) })
 	n.otherJobs.start(n.secrets.Run)
 	n.otherJobs.start(n.settlement.WatchGaps)
-	n.otherJobs.start(n.reconcile)
+	n.otherJobs.start(n.compare.Serve)
 	n.otherJobs.start(archive.NewJanitor(n.db, n.config.retention(), n.log, n.registry).Run)
 	if n.config.MQTTHook != "" {
 		n.otherJobs.start(n.runEvictor)
@@ -320,6 +327,9 @@ func (n *node) close() error {
 	}
 	if n.limits != nil {
 		errs = append(errs, n.limits.Close())
+	}
+	if n.compared != nil {
+		errs = append(errs, n.compared.Close())
 	}
 	if n.db != nil {
 		errs = append(errs, n.db.Close())

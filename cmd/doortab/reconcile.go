@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
+	"doortab/claims"
 	"doortab/database"
 	"doortab/reconcile"
+	"doortab/settlement"
 )
 
 // reconcileFlags say how serve reconciles.
@@ -14,21 +17,49 @@ type reconcileFlags struct {
 	ReconcileRepair bool          `help:"Let these comparisons mend what is proven."`
 }
 
-func (n *node) reconcile(ctx context.Context) {
-	reconcile.New(reconcile.Config{
-		DB: n.db, Every: n.config.ReconcileEvery, Repairs: n.config.ReconcileRepair, Logger: n.log, Metrics: n.registry,
-	}).Serve(ctx)
+// openReconciling prepares what compares, with a way of its own to the counters of promotions.
+func (n *node) openReconciling() (err error) {
+	if n.compared, err = openCounters(n.config.RedisURL, n.installation, n.log); err != nil {
+		return err
+	}
+	n.compare = reconcile.New(reconcile.Config{
+		DB: n.db, Redis: n.compared, Every: n.config.ReconcileEvery, Repairs: n.config.ReconcileRepair, Logger: n.log, Metrics: n.registry,
+	})
+	return nil
 }
+
+// openCounters returns nil where there is no Redis.
+func openCounters(redisURL, installation string, log *slog.Logger) (*claims.Redis, error) {
+	if redisURL == "" {
+		return nil, nil
+	}
+	return claims.OpenRedis(claims.RedisConfig{URL: redisURL, Installation: installation, Budget: countersBudget, Logger: log})
+}
+
+// countersBudget is how long reading all of one bucket may take.
+const countersBudget = 5 * time.Second
 
 type reconcileCommand struct {
 	databaseFlags
-	Repair bool `help:"Mend what is proven."`
+	RedisURL string `name:"redis-url" placeholder:"URL" help:"Redis of the serving processes; without it only the database is compared."`
+	Repair   bool   `help:"Mend what is proven."`
 }
 
 // Run is called by the command line.
 func (r *reconcileCommand) Run(ctx context.Context, c *console) error {
 	return r.withSchema(ctx, c, func(db *database.DB) error {
-		service := reconcile.New(reconcile.Config{DB: db, Logger: r.logger(c)})
+		installation, err := settlement.Installation(ctx, db)
+		if err != nil {
+			return err
+		}
+		counters, err := openCounters(r.RedisURL, installation, r.logger(c))
+		if err != nil {
+			return err
+		}
+		if counters != nil {
+			defer func() { _ = counters.Close() }()
+		}
+		service := reconcile.New(reconcile.Config{DB: db, Redis: counters, Logger: r.logger(c)})
 		run, err := service.Run(ctx, reconcile.Options{Origin: reconcile.Command, Everything: true, Repairs: r.Repair})
 		if err != nil {
 			return err
