@@ -15,6 +15,13 @@ import (
 // Shopper is somebody at a cabinet.
 type Shopper struct{ DeviceID, UserID int64 }
 
+// Door is what a shopper took goods from. It picks up what was reserved before its event came and had not ended when it was opened.
+type Door struct {
+	Shopper
+	OpenedAt   time.Time // or when the event came, where nobody knows
+	ReceivedAt time.Time
+}
+
 // Holds is what is reserved of the goods of a group of doors inside one transaction: [OpenHolds] reads it, Take works out in
 // memory what each door picks up, Write writes all of it. A nil one holds nothing.
 type Holds struct {
@@ -27,6 +34,7 @@ type Holds struct {
 type hold struct {
 	Key
 	version int64
+	made    time.Time
 	until   time.Time
 	left    map[int64]int64 // by product
 	picked  map[int64]int64
@@ -63,7 +71,7 @@ func goodsOf(goods []Goods) [][]any {
 }
 
 // The shoppers are one parameter: a list of tuples on two of the three columns of an index is no range of it.
-const readHolds = `SELECT r.device_id, r.user_id, r.reservation_id, r.version, r.until_at, l.product_id, l.left_quantity
+const readHolds = `SELECT r.device_id, r.user_id, r.reservation_id, r.version, r.created_at, r.until_at, l.product_id, l.left_quantity
 	FROM JSON_TABLE(?, '$[*]' COLUMNS (device_id BIGINT PATH '$[0]', user_id BIGINT PATH '$[1]')) n
 	STRAIGHT_JOIN reservations r FORCE INDEX (reservations_held)
 		ON r.device_id = n.device_id AND r.state = ? AND r.user_id = n.user_id
@@ -89,7 +97,7 @@ func (h *Holds) readOwn(tx *gorm.DB, shoppers []Shopper) error {
 	var rows []struct {
 		Shopper
 		ReservationID, Version  int64
-		UntilAt                 time.Time
+		CreatedAt, UntilAt      time.Time
 		ProductID, LeftQuantity int64
 	}
 	if err := tx.Raw(readHolds, string(parameter), Held).Scan(&rows).Error; err != nil {
@@ -99,7 +107,9 @@ func (h *Holds) readOwn(tx *gorm.DB, shoppers []Shopper) error {
 		of := h.own[r.Shopper]
 		k := Key{r.DeviceID, r.ReservationID}
 		if len(of) == 0 || of[len(of)-1].Key != k {
-			of = append(of, &hold{Key: k, version: r.Version, until: r.UntilAt, left: map[int64]int64{}, picked: map[int64]int64{}})
+			of = append(of, &hold{
+				Key: k, version: r.Version, made: r.CreatedAt, until: r.UntilAt, left: map[int64]int64{}, picked: map[int64]int64{},
+			})
 			h.own[r.Shopper] = of
 		}
 		of[len(of)-1].left[r.ProductID] = r.LeftQuantity
@@ -107,20 +117,16 @@ func (h *Holds) readOwn(tx *gorm.DB, shoppers []Shopper) error {
 	return nil
 }
 
-// Take picks up what the shopper has reserved of units that were taken at a time, and tells whether the stock that is left
-// behind is less than what others have reserved of the goods.
-func (h *Holds) Take(by Shopper, goods Goods, units, stock int64, at time.Time) (othersLack bool) {
+// Take picks up what the shopper has reserved of units that were taken, and tells whether the stock that is left behind is less
+// than what others have reserved of the goods.
+func (h *Holds) Take(d Door, goods Goods, units, stock int64) (othersLack bool) {
 	if h == nil {
 		return false
 	}
 	others := h.reserved[goods]
-	for _, own := range h.own[by] {
-		picked := int64(0)
-		if at.Before(own.until) {
-			picked = min(own.left[goods.ProductID], units)
-		}
+	for _, own := range h.own[d.Shopper] {
 		others -= own.left[goods.ProductID]
-		if picked > 0 {
+		if picked := min(own.left[goods.ProductID], units); picked > 0 && own.goodFor(d) {
 			own.left[goods.ProductID] -= picked
 			own.picked[goods.ProductID] += picked
 			h.reserved[goods] -= picked
@@ -129,6 +135,8 @@ func (h *Holds) Take(by Shopper, goods Goods, units, stock int64, at time.Time) 
 	}
 	return stock < others
 }
+
+func (h *hold) goodFor(d Door) bool { return d.OpenedAt.Before(h.until) && !h.made.After(d.ReceivedAt) }
 
 // Write writes what was picked up. The caller has changed the goods' stock before, so that nobody can reserve of them until it
 // commits. It returns [database.ErrConflict] where a reservation was made, returned or ended since it was read.

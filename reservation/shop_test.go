@@ -130,7 +130,7 @@ func (s *shop) pickUp(by Shopper, productID, units int64) (othersLack bool, err 
 			return err
 		}
 		m := ledger.Book(inventory.Change{Key: inventory.Key(goods), Kind: inventory.Writeoff, Quantity: -units, Ref: "w"}, now)
-		othersLack = h.Take(by, goods, units, m.Balance, now)
+		othersLack = h.Take(Door{by, now, now}, goods, units, m.Balance)
 		if err := ledger.Write(tx, now); err != nil {
 			return err
 		}

@@ -207,7 +207,8 @@ func (d *desk) deliver(p *past) {
 	receipt := d.receipts(p.device, p.payload)[0]
 	p.receipt = fmt.Sprint(receipt)
 	d.book(p, p.sure)
-	d.checkTaken(p, receipt, d.pickUp(p))
+	d.pickUp(p, p.sure)
+	d.checkTaken(p, receipt, d.lacking(p))
 	d.events = append(d.events, p)
 	if p.waiting {
 		d.questions = append(d.questions, question{d.review(p.device, p.id).ReviewID, p, p.proposed, false})
@@ -299,6 +300,7 @@ func (d *desk) answer(n int) {
 		d.t.Errorf("%s of %s: %v", decision, q.of.id, err)
 	}
 	d.book(q.of, change)
+	d.pickUp(q.of, change)
 	if !q.conflict {
 		q.of.waiting = false
 	}

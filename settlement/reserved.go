@@ -39,7 +39,31 @@ func pickUp(holds *reservation.Holds, it *item, m inventory.Movement) (othersLac
 	if it.event.Kind != cabinet.KindSale {
 		return false
 	}
-	lack := holds.Take(it.shopper(), reservation.Goods(m.Key), -m.Quantity, m.Balance, it.pricedAt())
+	d := reservation.Door{Shopper: it.shopper(), OpenedAt: it.pricedAt(), ReceivedAt: it.ReceivedAt}
+	lack := holds.Take(d, reservation.Goods(m.Key), -m.Quantity, m.Balance)
 	counted := m.Delta == 0 && m.Shortfall == 0
 	return lack && !counted
+}
+
+// openHolds reads what is reserved of the goods of which a review may add units.
+func (e *pastEvent) openHolds(tx *gorm.DB, moves []inventory.Change) (*reservation.Holds, error) {
+	if e.restock || e.userID == nil {
+		return nil, nil
+	}
+	goods := make([]reservation.Goods, len(moves))
+	for i, c := range moves {
+		goods[i] = reservation.Goods(c.Key)
+	}
+	return reservation.OpenHolds(tx, goods, []reservation.Shopper{e.shopper()})
+}
+
+func (e *pastEvent) shopper() reservation.Shopper {
+	return reservation.Shopper{DeviceID: e.deviceID, UserID: *e.userID}
+}
+
+// pickUp uses up what the shopper had reserved of units that a review adds. What it gives back stays used.
+func (e *pastEvent) pickUp(holds *reservation.Holds, m inventory.Movement) {
+	if holds != nil && m.Quantity < 0 {
+		holds.Take(reservation.Door{Shopper: e.shopper(), OpenedAt: e.pricedAt, ReceivedAt: e.receivedAt}, reservation.Goods(m.Key), -m.Quantity, 0)
+	}
 }

@@ -86,22 +86,31 @@ func (d *desk) endSome() {
 	}
 }
 
-// pickUp is what a sale's sure lines do to reservations, once they are booked, and whether its receipt must say reserved_taken.
-func (d *desk) pickUp(p *past) (othersLack bool) {
+// lacking tells whether a sale, once it is booked, leaves less than what others have reserved.
+func (d *desk) lacking(p *past) bool {
 	if p.restock {
 		return false
 	}
-	own := func(r *promise) bool { return r.user == p.user }
-	for product, units := range p.sure {
+	for product := range p.sure {
 		k := [2]int64{p.device, product}
-		others := d.promised(p.device, product, anybody) - d.promised(p.device, product, own)
+		others := d.promised(p.device, product, func(r *promise) bool { return r.user != p.user })
 		if d.books.stock[k] < others && !d.countedUpTo(k).covers(p.at) {
-			othersLack = true
+			return true
 		}
+	}
+	return false
+}
+
+// pickUp is what units that a shopper took do to reservations of the shopper's own.
+func (d *desk) pickUp(p *past, taken map[int64]int64) {
+	if p.restock {
+		return
+	}
+	for product, units := range taken {
 		for _, r := range slices.SortedFunc(slices.Values(d.promises), func(a, b *promise) int {
 			return cmp.Or(a.until.Compare(b.until), cmp.Compare(a.id, b.id))
 		}) {
-			if n := min(r.left[product], units); n > 0 && r.device == p.device && own(r) && r.state == reservation.Held {
+			if n := min(r.left[product], units); n > 0 && r.device == p.device && r.user == p.user && r.state == reservation.Held {
 				r.left[product] -= n
 				units -= n
 			}
@@ -112,7 +121,6 @@ func (d *desk) pickUp(p *past) (othersLack bool) {
 			r.state = reservation.Used
 		}
 	}
-	return othersLack
 }
 
 func (d *desk) checkTaken(p *past, receipt cabinet.Receipt, othersLack bool) {

@@ -19,7 +19,7 @@ import (
 	"doortab/settlement"
 )
 
-// reserve reserves for an hour: product, units, product, units …
+// reserve reserves for an hour, as if before any event came: product, units, product, units …
 func (s *shop) reserve(deviceID, userID int64, units ...int64) int64 {
 	s.t.Helper()
 	made, err := s.tryReserve(deviceID, userID, units...)
@@ -39,8 +39,10 @@ func (s *shop) tryReserveUntil(until time.Time, deviceID, userID int64, units ..
 		request.Lines = append(request.Lines, reservation.RequestLine{ProductID: pair[0], Quantity: pair[1]})
 	}
 	err = s.db.InTx(context.Background(), func(tx *gorm.DB) (err error) {
-		made, err = reservation.Create(tx, request, database.Now())
-		return err
+		if made, err = reservation.Create(tx, request, database.Now()); err != nil {
+			return err
+		}
+		return tx.Exec("UPDATE reservations SET created_at = ? WHERE reservation_id = ?", receivedAt.Add(-time.Hour), made.ReservationID).Error
 	})
 	return made, err
 }
@@ -195,6 +197,75 @@ func TestTheEarliestEndIsPickedUpFirst(t *testing.T) {
 		t.Error(diff)
 	}
 	s.audited()
+}
+
+// TestWhatWasReservedLaterIsForALaterDoor: the goods of an event that comes late had gone before.
+func TestWhatWasReservedLaterIsForALaterDoor(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.cabinet(1001, 7, 9)
+	later := s.reserve(1001, 42, 7, 2)
+	s.exec("UPDATE reservations SET created_at = ?", receivedAt.Add(time.Millisecond))
+	s.receipts(1001, sale(1001, "a", 7, 2))
+	if got := s.leftOf(later); got != "held 7:2" {
+		t.Error(got)
+	}
+	s.exec("UPDATE reservations SET created_at = ?", receivedAt)
+	s.receipts(1001, sale(1001, "b", 7, 2))
+	if got := s.leftOf(later); got != "used 7:0" {
+		t.Error(got)
+	}
+	s.audited()
+}
+
+// TestAReviewPicksUpToo: units that a person adds are their shopper's own, as at the door; what it gives back stays used.
+func TestAReviewPicksUpToo(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.cabinet(1001, 7, 9, 8, 9)
+	of42, of43 := s.reserve(1001, 42, 7, 3), s.reserve(1001, 43, 7, 3)
+	later := s.reserve(1001, 42, 8, 1)
+	s.exec("UPDATE reservations SET created_at = ? WHERE reservation_id = ?", receivedAt.Add(time.Second), later)
+	left := func(want42, want43 string) {
+		t.Helper()
+		if diff := cmp.Diff([]string{want42, want43, "held 8:1"}, []string{s.leftOf(of42), s.leftOf(of43), s.leftOf(later)}); diff != "" {
+			t.Error(diff)
+		}
+		s.audited()
+	}
+	s.receipts(1001, event(1001, "a", `"userId":42`, `"items":[{"productId":7,"quantity":2,"confidence":0.1}]`))
+	left("held 7:3", "held 7:3")
+	review := s.review(1001, "a").ReviewID
+	for step, c := range []struct {
+		decision settlement.Decision
+		units    []int64
+		want42   string
+	}{
+		{settlement.Accept, nil, "held 7:1"},
+		{settlement.Amend, []int64{7, 1}, "held 7:1"},
+		{settlement.Amend, []int64{7, 4, 8, 1}, "used 7:0"},
+		{settlement.Amend, nil, "used 7:0"},
+	} {
+		if step > 0 {
+			reopened, err := s.reopen(s.orderOf(1001, "a").OrderID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			review = reopened.ReviewID
+		}
+		if _, err := s.decide(review, c.decision, c.units...); err != nil {
+			t.Fatal(err)
+		}
+		left(c.want42, "held 7:3")
+	}
+	s.receipts(1001, event(1001, "staff", `"kind":"restock"`, `"items":[{"productId":7,"quantity":2,"confidence":0.1}]`))
+	s.receipts(1001, event(1001, "nobody", `"items":[{"productId":7,"quantity":1,"confidence":0.1}]`))
+	for _, id := range []string{"staff", "nobody"} {
+		if _, err := s.decide(s.review(1001, id).ReviewID, settlement.Accept); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left("used 7:0", "held 7:3")
 }
 
 // TestALateDoorBreaksNoPromise: units that a count has seen gone already leave nobody shorter than the count did (R13).

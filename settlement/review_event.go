@@ -221,11 +221,18 @@ func (e *pastEvent) book(tx *gorm.DB, attempt int, change map[int64]int64, revie
 	if err != nil {
 		return err
 	}
+	holds, err := e.openHolds(tx, moves)
+	if err != nil {
+		return err
+	}
 	for _, c := range moves {
 		c.Short = short[c.ProductID]
-		ledger.Book(c, now)
+		e.pickUp(holds, ledger.Book(c, now))
 	}
-	return ledger.Write(tx, now)
+	if err := ledger.Write(tx, now); err != nil {
+		return err
+	}
+	return holds.Write(tx, now)
 }
 
 // moves are what a decision does to the shelf, in ascending order of products.
