@@ -21,8 +21,9 @@ func TestNoBodyGivesAnInternalError(t *testing.T) {
 	h, _ := newDoor(t)
 	h.settle(event("e", `,"userId":42,"seq":1,"items":[{"productId":7,"quantity":1},{"productId":99,"quantity":1}]`), time.Now())
 	reviews, _ := h.walk("/v1/reviews?")
+	promotion := h.live(3, 1, "")
 	path := strings.NewReplacer("{productId}", "7", "{deviceId}", "7", "{epc}", "3036142C8C008F8000053244",
-		"{reviewId}", reviews[0]["reviewId"].(string), "{orderId}", reviews[0]["orderId"].(string))
+		"{reviewId}", reviews[0]["reviewId"].(string), "{orderId}", reviews[0]["orderId"].(string), "{promotionId}", promotion)
 	var document openAPI
 	if err := json.Unmarshal(h.send("", "GET", "/openapi.json", "").body, &document); err != nil {
 		t.Fatal(err)
@@ -31,6 +32,7 @@ func TestNoBodyGivesAnInternalError(t *testing.T) {
 	t.Logf("seed %d", seed)
 	g := &bodies{
 		Rand: rand.New(rand.NewPCG(seed, 0)), schemas: document.Components.Schemas, soon: time.Now().UTC().Add(time.Hour).Format(time.RFC3339),
+		promotion: promotion,
 	}
 	routes, taken := 0, map[string]bool{}
 	for pattern, methods := range document.Paths {
@@ -98,6 +100,8 @@ type bodies struct {
 	*rand.Rand
 	schemas map[string]*schema
 	soon    string // a time ahead
+
+	promotion string // the id of one that is live
 }
 
 func (g *bodies) body(s *schema) string { return g.text(g.value(s)) }
@@ -153,6 +157,14 @@ func (g *bodies) object(s *schema) any {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if slices.Contains(s.Required, name) || g.IntN(2) == 0 {
 			object[name] = g.value(s.Properties[name])
+		}
+		switch {
+		case name == "promotionId" && g.IntN(2) == 0:
+			object[name] = g.promotion
+		case name == "startsAt" && g.IntN(2) == 0:
+			object[name] = "2026-11-30T10:00:00Z"
+		case (name == "endsAt" || name == "until") && g.IntN(2) == 0:
+			object[name] = g.soon
 		}
 	}
 	return object

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"time"
 	"unicode/utf8"
@@ -11,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"doortab/cabinet"
+	"doortab/claims"
 	"doortab/settlement"
 )
 
@@ -36,8 +38,9 @@ type deadLetterPath struct {
 
 type retryOutput struct {
 	Body struct {
-		Outcome cabinet.Outcome  `json:"outcome"`
-		Receipt *cabinet.Receipt `json:"receipt"`
+		Outcome cabinet.Outcome  `json:"outcome,omitempty" doc:"Of a door-close event."`
+		Receipt *cabinet.Receipt `json:"receipt,omitempty"`
+		Claim   *claimView       `json:"claim,omitempty" doc:"Of a claim that Redis gave and the database had not taken."`
 	}
 }
 
@@ -67,11 +70,18 @@ func (s *Server) retryDeadLetter(ctx context.Context, in *deadLetterPath) (*retr
 	if err != nil {
 		return nil, err
 	}
+	out := &retryOutput{}
+	if claim, err := s.claims.RetryDeadLetter(ctx, id); err == nil {
+		view := viewClaim(claim)
+		out.Body.Claim = &view
+		return out, nil
+	} else if !errors.Is(err, claims.ErrNotClaim) {
+		return nil, err
+	}
 	answer, err := s.settlement.RetryDeadLetter(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	out := &retryOutput{}
 	if out.Body.Receipt = answer.Receipt; answer.Receipt != nil {
 		out.Body.Outcome = answer.Receipt.Outcome
 	}

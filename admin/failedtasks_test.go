@@ -23,7 +23,7 @@ func (h *harness) delayed(redisURL string, handler tasks.Handler) (*tasks.Queue,
 	registry := prometheus.NewRegistry()
 	q, err := tasks.New(tasks.Config{
 		RedisURL: redisURL, Installation: uuid.NewString(), DB: h.db, Pauses: []time.Duration{}, Logger: slog.New(slog.DiscardHandler),
-		Handlers: map[tasks.Kind]tasks.Handler{tasks.DoorSession: handler, tasks.Reservation: handler}, Metrics: registry,
+		Handlers: map[tasks.Kind]tasks.Handler{tasks.DoorSession: handler, tasks.Claim: handler, tasks.Reservation: handler}, Metrics: registry,
 	})
 	if err != nil {
 		h.t.Fatal(err)

@@ -3,6 +3,7 @@ package admin
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -51,10 +52,11 @@ type onceOutput struct {
 // path. The key is kept in the same transaction as the effect. Repeats get the first answer again; 2xx, 404 and 409 are
 // kept for 72 hours at least; archive.Janitor removes them.
 func changeRoute[I, R any](s *Server, least Role, op huma.Operation, work func(change, *I) (*R, error)) {
-	op.Middlewares = append(op.Middlewares, s.needKey)
+	_, optional := op.Metadata[keyOptional]
+	op.Middlewares = append(op.Middlewares, s.readKey(optional))
 	one, most := 1, 255
 	op.Parameters = append(op.Parameters, &huma.Param{
-		Name: keyHeader, In: "header", Required: true, Schema: &huma.Schema{Type: "string", MinLength: &one, MaxLength: &most},
+		Name: keyHeader, In: "header", Required: !optional, Schema: &huma.Schema{Type: "string", MinLength: &one, MaxLength: &most},
 		Description: "Names the change. Sent again with the same body, it gets the first answer again.",
 	})
 	answers := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[R](), true, op.OperationID+"Response")
@@ -83,16 +85,28 @@ func changeRoute[I, R any](s *Server, least Role, op huma.Operation, work func(c
 	})
 }
 
-// needKey refuses a request without a good key before anything else of it is looked at.
-func (s *Server) needKey(c huma.Context, next func(huma.Context)) {
-	request := humaecho.Unwrap(c).Request()
-	keys := request.Header.Values(keyHeader)
-	if len(keys) != 1 || !visible(keys[0]) {
-		s.fail(errNoKey, humaecho.Unwrap(c))
-		return
+const keyOptional = "keyOptional" // in an operation's metadata
+
+// withoutKeyToo lets an operation be called without a key: it changes neither stock nor money nor a door, and what comes twice
+// is seen and taken back.
+func withoutKeyToo(op huma.Operation) huma.Operation { return noted(op, keyOptional) }
+
+// readKey refuses a request without a good key before anything else of it is looked at. Without an optional one, a key that
+// nobody else has stands in.
+func (s *Server) readKey(optional bool) func(huma.Context, func(huma.Context)) {
+	return func(c huma.Context, next func(huma.Context)) {
+		request := humaecho.Unwrap(c).Request()
+		keys := request.Header.Values(keyHeader)
+		if optional && len(keys) == 0 {
+			keys = []string{rand.Text()}
+		}
+		if len(keys) != 1 || !visible(keys[0]) {
+			s.fail(errNoKey, humaecho.Unwrap(c))
+			return
+		}
+		scope := sha256.Sum256([]byte(request.Method + " " + request.URL.Path + "\x00" + keys[0]))
+		next(huma.WithValue(c, keyContext{}, scope))
 	}
-	scope := sha256.Sum256([]byte(request.Method + " " + request.URL.Path + "\x00" + keys[0]))
-	next(huma.WithValue(c, keyContext{}, scope))
 }
 
 func scopeOf(ctx context.Context) [32]byte {

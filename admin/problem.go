@@ -12,10 +12,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
+	"doortab/claims"
 	"doortab/database"
 	"doortab/door"
 	"doortab/fleet"
 	"doortab/inventory"
+	"doortab/promotion"
 	"doortab/ratelimit"
 	"doortab/reconcile"
 	"doortab/reservation"
@@ -96,6 +98,21 @@ var outcomes = []struct {
 	{settlement.ErrInvalid, http.StatusUnprocessableEntity, ""},
 	{inventory.ErrCountedLater, http.StatusConflict, "counted-later"},
 	{inventory.ErrTagNotHere, http.StatusConflict, "tag-not-here"},
+	{promotion.ErrNotFound, http.StatusNotFound, ""},
+	{promotion.ErrNoClaim, http.StatusNotFound, ""},
+	{promotion.ErrBadTransition, http.StatusConflict, "bad-transition"},
+	{promotion.ErrClaimOver, http.StatusConflict, "claim-over"},
+	{promotion.SoldOut, http.StatusConflict, "sold-out"},
+	{promotion.LimitReached, http.StatusConflict, "limit-reached"},
+	{promotion.TokenUsed, http.StatusConflict, "token-used"},
+	{promotion.TokenInvalid, http.StatusConflict, "order-token-invalid"},
+	{promotion.TokenExpired, http.StatusConflict, "order-token-invalid"},
+	{promotion.NotLive, http.StatusConflict, "not-live"},
+	{promotion.NoClaimNeeded, http.StatusConflict, "no-claim-needed"},
+	{promotion.ErrInvalid, http.StatusUnprocessableEntity, ""},
+	{promotion.ErrUnknownProduct, http.StatusUnprocessableEntity, "unknown-product"},
+	{claims.ErrBusy, http.StatusServiceUnavailable, ""},
+	{claims.ErrClosed, http.StatusServiceUnavailable, ""},
 	{errKeyRunning, http.StatusConflict, "in-progress"},
 	{errNoKey, http.StatusBadRequest, "idempotency-key"},
 	{errKeyReused, http.StatusUnprocessableEntity, "idempotency-key-reused"},

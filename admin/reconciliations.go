@@ -73,10 +73,10 @@ func (s *Server) reconciliationRoutes() {
 		OperationID: "getReconciliation", Method: http.MethodGet, Path: "/v1/reconciliations/{reconciliationId}",
 		Summary: "Read a comparison with its differences", Errors: []int{http.StatusNotFound},
 	}, s.getReconciliation)
-	changeRoute(s, Operator, huma.Operation{
+	changeRoute(s, Operator, withoutKeyToo(huma.Operation{
 		OperationID: "reconcile", Method: http.MethodPost, Path: "/v1/reconciliations",
 		Summary: "Ask for a comparison: a serving process begins it within seconds", DefaultStatus: http.StatusAccepted,
-	}, s.askReconciliation)
+	}), s.askReconciliation)
 }
 
 func (s *Server) listReconciliations(ctx context.Context, in *PageInput) (*pageOutput[ReconciliationView], error) {

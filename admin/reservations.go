@@ -82,10 +82,10 @@ func (p reservationPath) id() (int64, error) {
 }
 
 func (s *Server) reservationRoutes() {
-	changeRoute(s, Operator, forApps(huma.Operation{
+	changeRoute(s, Operator, withoutKeyToo(forApps(huma.Operation{
 		OperationID: "createReservation", Method: http.MethodPost, Path: "/v1/reservations", DefaultStatus: http.StatusCreated,
 		Summary: "Keep units of a cabinet for a shopper: all lines or none", Errors: []int{http.StatusNotFound},
-	}), s.createReservation)
+	})), s.createReservation)
 	route(s, Operator, forApps(huma.Operation{
 		OperationID: "listReservations", Method: http.MethodGet, Path: "/v1/reservations",
 		Summary: "List reservations, the newest first; an app sees its own",

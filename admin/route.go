@@ -33,8 +33,13 @@ func (a access) admits(role Role) bool { return role.covers(a.least) || a.apps &
 const appsToo = "apps" // in an operation's metadata
 
 // forApps opens an operation to role app too, which is outside the ladder. Its handler limits what an app sees.
-func forApps(op huma.Operation) huma.Operation {
-	op.Metadata = map[string]any{appsToo: true}
+func forApps(op huma.Operation) huma.Operation { return noted(op, appsToo) }
+
+func noted(op huma.Operation, what string) huma.Operation {
+	if op.Metadata == nil {
+		op.Metadata = map[string]any{}
+	}
+	op.Metadata[what] = true
 	return op
 }
 

@@ -56,6 +56,14 @@ var leastRoles = map[string]Role{
 	"PUT /v1/epcs/{epc}":                            Operator,
 	"DELETE /v1/epcs/{epc}":                         Operator,
 	"GET /v1/restock-list":                          Restocker,
+	"POST /v1/promotions":                           Operator,
+	"GET /v1/promotions":                            Viewer,
+	"GET /v1/promotions/{promotionId}":              Viewer,
+	"POST /v1/promotions/{promotionId}/transitions": Operator,
+	"POST /v1/order-tokens":                         Operator,
+	"POST /v1/promotions/{promotionId}/claims":      Operator,
+	"GET /v1/claims/{claimId}":                      Operator,
+	"DELETE /v1/claims/{claimId}":                   Operator,
 	"GET /metrics":                                  Viewer,
 	"POST /mqtt/auth":                               brokerSecret,
 	"POST /mqtt/acl":                                brokerSecret,
@@ -75,6 +83,8 @@ var leastRoles = map[string]Role{
 var appsMayCall = map[string]bool{
 	"POST /v1/door-sessions": true, "GET /v1/door-sessions/{sessionId}": true,
 	"GET /v1/orders": true, "GET /v1/orders/{orderId}": true,
+	"POST /v1/order-tokens": true, "POST /v1/promotions/{promotionId}/claims": true,
+	"GET /v1/claims/{claimId}": true, "DELETE /v1/claims/{claimId}": true,
 	"POST /v1/reservations": true, "GET /v1/reservations": true,
 	"GET /v1/reservations/{reservationId}": true, "DELETE /v1/reservations/{reservationId}": true,
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"doortab/claims"
 	"doortab/database"
 	"doortab/fleet"
 	"doortab/inventory"
@@ -37,6 +38,7 @@ const (
 type Config struct {
 	DB         *database.DB
 	Settlement *settlement.Service
+	Claims     *claims.Service
 	// Unlock publishes to a cabinet at once, QoS 0; nil: no door can be opened.
 	Unlock func(ctx context.Context, topic string, payload []byte) error
 	// Ready returns nil where database and broker can be reached; nil: the database is asked.
@@ -60,6 +62,7 @@ type Config struct {
 type Server struct {
 	db         *database.DB
 	settlement *settlement.Service
+	claims     *claims.Service
 	products   *inventory.Catalogue
 	cabinets   *fleet.Registry
 	tokens     *tokenCache
@@ -91,7 +94,7 @@ func New(c Config) *Server {
 		c.Unlock = func(context.Context, string, []byte) error { return errors.New("there is no broker") }
 	}
 	s := &Server{
-		db: c.DB, settlement: c.Settlement, unlock: c.Unlock, ready: c.Ready, log: c.Logger,
+		db: c.DB, settlement: c.Settlement, claims: c.Claims, unlock: c.Unlock, ready: c.Ready, log: c.Logger,
 		products: inventory.NewCatalogue(c.DB), cabinets: fleet.NewRegistry(c.DB),
 		tokens: newTokenCache(c.DB), tasks: c.Tasks, limits: c.Limits, proxies: c.Proxies,
 		metrics: newMetrics(c.Metrics), echo: echo.New(),
@@ -116,6 +119,8 @@ func New(c Config) *Server {
 	s.orderRoutes()
 	s.reviewRoutes()
 	s.discrepancyRoutes()
+	s.promotionRoutes()
+	s.claimRoutes()
 	s.deadLetterRoutes()
 	s.reconciliationRoutes()
 	s.failedTaskRoutes()

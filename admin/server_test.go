@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"doortab/claims"
 	"doortab/database"
 	"doortab/database/databasetest"
 	"doortab/fleet"
@@ -34,12 +35,15 @@ func newHarness(t testing.TB) *harness {
 	db, dsn := databasetest.NewWithDSN(t)
 	registry := prometheus.NewRegistry()
 	quiet := slog.New(slog.DiscardHandler)
+	service := claims.New(claims.Config{DB: db, Logger: quiet})
+	t.Cleanup(service.Close)
 	h := &harness{t: t, db: db, dsn: dsn, tokens: map[Role]string{}, server: New(Config{
 		DB: db, Metrics: registry, Currency: "CNY", Logger: quiet,
 		Hooks: BrokerHooks{
 			Secret: hookSecret, Username: "workers", Password: "workers' password", Authenticate: fleet.NewAuthenticator(db, quiet).Authenticate,
 		},
 		Settlement: settlement.New(settlement.Config{DB: db, Currency: "CNY", Logger: quiet, Metrics: registry}),
+		Claims:     service,
 	})}
 	for _, role := range []Role{Viewer, Restocker, Operator, Admin, App} {
 		token, err := CreateToken(t.Context(), db, "test "+string(role), role)

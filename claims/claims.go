@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -106,6 +107,22 @@ func (s *Service) Close() {
 	s.mu.Unlock()
 	s.cancel()
 	s.work.Wait()
+}
+
+// Issue gives a person an order token for a promotion that may still give units. It returns [promotion.ErrNotFound], a
+// [promotion.Refusal] or an error of the database.
+func (s *Service) Issue(ctx context.Context, p promotion.Purpose) (token string, expiresAt time.Time, err error) {
+	now := database.Now()
+	of, err := s.promotions.read(ctx, p.PromotionID)
+	switch {
+	case err != nil:
+		return "", time.Time{}, err
+	case !of.NeedsClaim:
+		return "", time.Time{}, promotion.NoClaimNeeded
+	case of.State == promotion.Ended || !now.Before(of.EndsAt):
+		return "", time.Time{}, promotion.NotLive
+	}
+	return s.tokens.Issue(ctx, p, now)
 }
 
 // Request asks for units of a promotion.

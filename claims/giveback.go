@@ -110,6 +110,21 @@ func (s *Service) Expire(ctx context.Context, promotionID int64, claimIDs []int6
 	return len(ended), err
 }
 
+// End expires a claim that is held and overdue, and returns when one ends that is not overdue yet; the zero time for any other.
+func (s *Service) End(ctx context.Context, claimID int64) (due time.Time, err error) {
+	c, err := promotion.ReadClaim(s.db.Read(ctx), claimID)
+	switch {
+	case errors.Is(err, promotion.ErrNoClaim) || err == nil && c.State != promotion.Held:
+		return time.Time{}, nil
+	case err != nil:
+		return time.Time{}, err
+	case c.ExpiresAt.After(database.Now()):
+		return c.ExpiresAt, nil
+	}
+	_, err = s.Expire(ctx, c.PromotionID, []int64{claimID})
+	return time.Time{}, err
+}
+
 // KeepSwept sweeps every second until ctx ends.
 func (s *Service) KeepSwept(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)

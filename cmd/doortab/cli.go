@@ -27,6 +27,7 @@ type commandLine struct {
 	Archive     archiveCommand     `cmd:"" help:"Move what is old to archive tables while serving; run it again where it was stopped."`
 	Token       tokenCommand       `cmd:"" help:"API tokens."`
 	Cabinet     cabinetCommand     `cmd:"" help:"Cabinets."`
+	Promotion   promotionCommand   `cmd:"" help:"Promotions: products at a special price."`
 	Mosquitto   mosquittoCommand   `cmd:"" help:"Mosquitto as the broker."`
 	Import      importCommand      `cmd:"" help:"Read products or planograms from CSV."`
 	Export      exportCommand      `cmd:"" help:"Write products or planograms as CSV."`

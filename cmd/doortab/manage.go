@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"doortab/admin"
+	"doortab/claims"
 	"doortab/database"
 	"doortab/fleet"
 	"doortab/migrations"
@@ -125,6 +126,16 @@ func (l *lettersRetry) Run(ctx context.Context, c *console) error {
 		return err
 	}
 	return l.withSchema(ctx, c, func(db *database.DB) error {
+		counter := claims.New(claims.Config{DB: db, Logger: l.logger(c)})
+		defer counter.Close()
+		switch claim, err := counter.RetryDeadLetter(ctx, id); {
+		case err == nil:
+			return c.json(map[string]any{
+				"claimId": settlement.FormatID(claim.ClaimID), "state": claim.State, "userId": claim.UserID, "quantity": claim.Quantity,
+			})
+		case !errors.Is(err, claims.ErrNotClaim):
+			return err
+		}
 		service := settlement.New(settlement.Config{DB: db, Currency: l.Currency, Logger: l.logger(c)})
 		answer, err := service.RetryDeadLetter(ctx, id)
 		switch {

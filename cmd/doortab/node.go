@@ -81,6 +81,8 @@ type node struct {
 
 	remembered *settlement.Remembered
 	settlement *settlement.Service
+	counters   *claims.Redis // of promotions; nil without
+	claims     *claims.Service
 	intake     *intake.Intake
 	broker     *mqtt.Broker // nil with an external one
 	events     *mqtt.Client
@@ -156,11 +158,11 @@ func (n *node) open(ctx context.Context) (err error) {
 	}
 	n.measureBreakers()
 	n.registry.MustRegister(fleet.NewPresence(n.db, n.log))
-	if n.tasks, err = openTasks(n.config.RedisURL, n.installation, n.db, n.log, n.registry); err != nil {
+	if n.tasks, err = openTasks(n.config.RedisURL, n.installation, n.db, n.claims, n.log, n.registry); err != nil {
 		return err
 	}
 	n.rest = admin.New(admin.Config{ //nolint:contextcheck // its handlers have each request's own
-		DB: n.db, Settlement: n.settlement, Unlock: n.sendUnlock, Ready: n.ready, Metrics: n.registry,
+		DB: n.db, Settlement: n.settlement, Claims: n.claims, Unlock: n.sendUnlock, Ready: n.ready, Metrics: n.registry,
 		Currency: n.config.Currency, Tasks: n.tasks, Limits: n.limits, Proxies: n.config.TrustedProxy, Logger: n.log,
 		Hooks: admin.BrokerHooks{
 			Secret: n.config.MQTTHook, Username: n.config.MQTTUsername, Password: n.config.MQTTPassword, Authenticate: n.secrets.Authenticate,
@@ -207,6 +209,10 @@ func (n *node) openSettlement(ctx context.Context) (err error) {
 			return err
 		}
 		n.remembered.Check(ctx)
+		n.counters, err = claims.OpenRedis(claims.RedisConfig{URL: n.config.RedisURL, Installation: n.installation, Logger: n.log})
+		if err != nil {
+			return err
+		}
 	}
 	n.settlement = settlement.New(settlement.Config{
 		DB: n.db, Remembered: n.remembered, Currency: n.config.Currency, Logger: n.log, Metrics: n.registry,
@@ -215,6 +221,9 @@ func (n *node) openSettlement(ctx context.Context) (err error) {
 	n.intake = intake.New(intake.Config{
 		Settlement: n.settlement, Send: n.sendReceipt, Workers: n.config.Workers, MaxGroup: n.config.MaxGroup,
 		Logger: n.log, Metrics: n.registry,
+	})
+	n.claims = claims.New(claims.Config{
+		DB: n.db, Redis: n.counters, Logger: n.log, Metrics: n.registry,
 	})
 	n.board = fleet.NewStatusBoard(n.db, n.log)
 	n.doors = door.NewReports(n.db, n.log)
@@ -230,6 +239,7 @@ func (n *node) start() error {
 	n.otherJobs.start(n.doors.Run)
 	n.otherJobs.start(func(ctx context.Context) { door.KeepSwept(ctx, n.db, n.log) })
 	n.otherJobs.start(func(ctx context.Context) { reservation.KeepSwept(ctx, n.db, n.log) })
+	n.otherJobs.start(n.claims.KeepSwept)
 	n.otherJobs.start(n.secrets.Run)
 	n.otherJobs.start(n.settlement.WatchGaps)
 	n.otherJobs.start(n.compare.Serve)
@@ -318,6 +328,12 @@ func (n *node) close() error {
 	}
 	if n.broker != nil {
 		n.broker.Close()
+	}
+	if n.claims != nil {
+		n.claims.Close()
+	}
+	if n.counters != nil {
+		errs = append(errs, n.counters.Close())
 	}
 	if n.remembered != nil {
 		errs = append(errs, n.remembered.Close())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"doortab/claims"
 	"doortab/database"
 	"doortab/door"
 	"doortab/reservation"
@@ -16,11 +17,20 @@ import (
 )
 
 // openTasks knows how each kind of thing ends: as the sweep of its kind ends it.
-func openTasks(redisURL, installation string, db *database.DB, log *slog.Logger, metrics prometheus.Registerer) (*tasks.Queue, error) {
+func openTasks(
+	redisURL, installation string, db *database.DB, service *claims.Service, log *slog.Logger, metrics prometheus.Registerer,
+) (*tasks.Queue, error) {
 	return tasks.New(tasks.Config{
 		RedisURL: redisURL, Installation: installation, DB: db, Logger: log, Metrics: metrics,
 		Handlers: map[tasks.Kind]tasks.Handler{
 			tasks.DoorSession: func(ctx context.Context, id string) (time.Time, error) { return door.End(ctx, db, id) },
+			tasks.Claim: func(ctx context.Context, id string) (time.Time, error) {
+				number, ok := settlement.ParseID(id)
+				if !ok {
+					return time.Time{}, fmt.Errorf("%q is no claim's id: discard the task", id)
+				}
+				return service.End(ctx, number)
+			},
 			tasks.Reservation: func(ctx context.Context, id string) (time.Time, error) {
 				number, ok := settlement.ParseID(id)
 				if !ok {
@@ -50,7 +60,9 @@ func (f *tasksFlags) with(ctx context.Context, c *console, do func(*tasks.Queue)
 		if err != nil {
 			return err
 		}
-		queue, err := openTasks(f.RedisURL, installation, db, f.logger(c), nil)
+		service := claims.New(claims.Config{DB: db, Logger: f.logger(c)})
+		defer service.Close()
+		queue, err := openTasks(f.RedisURL, installation, db, service, f.logger(c), nil)
 		if err != nil {
 			return err
 		}
