@@ -38,7 +38,7 @@ func (s *Service) GiveBack(ctx context.Context, claimID int64, sees func(promoti
 		ended = true
 		return err
 	})
-	if err == nil && ended {
+	if err == nil && ended && c.State != promotion.Used { // an attempt that was undone may have lost to a door
 		s.lower(context.WithoutCancel(ctx), ofEnded([]promotion.Claim{c}))
 	}
 	switch {

@@ -9,13 +9,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/go-sql-driver/mysql"
 )
 
-// lossy stands between a service and Redis, and loses the answers that it is told to lose: Redis has done the work then.
+// lossy stands between a service and Redis or MariaDB, and loses the answers that it is told to lose: the server has done the
+// work then.
 type lossy struct {
 	listener net.Listener
+	network  string
 	server   string
-	lose     atomic.Int64 // pipelines with a script whose answer is yet to be lost
+	counts   func(command []byte) bool // tells those whose answers are lost
+	lose     atomic.Int64              // of these, how many are yet to be lost
 	lost     atomic.Int64
 	running  sync.WaitGroup
 
@@ -30,14 +35,38 @@ func throughLossy(t *testing.T, redisURL string) (*lossy, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &lossy{server: u.Host, links: map[net.Conn]bool{}}
+	p := &lossy{network: "tcp", server: u.Host, counts: isScript}
+	u.Host = p.serve(t)
+	return p, u.String()
+}
+
+func isScript(command []byte) bool { return bytes.Contains(bytes.ToLower(command), []byte("evalsha")) }
+
+func isCommit(command []byte) bool { return bytes.HasSuffix(command, []byte("COMMIT")) }
+
+// throughForgetful returns a proxy to the database of a DSN that loses answers to COMMIT, and the DSN behind it.
+func throughForgetful(t *testing.T, dsn string) (*lossy, string) {
+	t.Helper()
+	settings, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &lossy{network: settings.Net, server: settings.Addr, counts: isCommit}
+	settings.Net, settings.Addr = "tcp", p.serve(t)
+	return p, settings.FormatDSN()
+}
+
+// serve returns where the proxy listens until the test ends.
+func (p *lossy) serve(t *testing.T) (address string) {
+	t.Helper()
+	var err error
 	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	u.Host = p.listener.Addr().String()
+	p.links = map[net.Conn]bool{}
 	p.running.Go(p.accept)
 	t.Cleanup(p.close)
-	return p, u.String()
+	return p.listener.Addr().String()
 }
 
 func (p *lossy) close() {
@@ -56,7 +85,7 @@ func (p *lossy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.server)
+		server, err := net.Dial(p.network, p.server)
 		if err != nil {
 			_ = client.Close()
 			continue
@@ -78,7 +107,7 @@ func (p *lossy) commands(client, server net.Conn, deaf *atomic.Bool) {
 		if err != nil {
 			return
 		}
-		if bytes.Contains(bytes.ToLower(buffer[:n]), []byte("evalsha")) && p.lose.Add(-1) >= 0 {
+		if p.counts(buffer[:n]) && p.lose.Add(-1) >= 0 {
 			deaf.Store(true)
 		}
 		if _, err := server.Write(buffer[:n]); err != nil {
