@@ -45,7 +45,7 @@ type part struct {
 }
 
 // parts in the order in which a full run takes them.
-var parts = []part{settlePart, hotPart, mqttPart, latencyPart, duplicatesPart, growthPart, drainPart, memoryPart}
+var parts = []part{settlePart, hotPart, mqttPart, latencyPart, duplicatesPart, growthPart, drainPart, memoryPart, claimsPart}
 
 // Part names one part and says what it measures.
 type Part struct{ Name, About string }

@@ -17,7 +17,7 @@ func smallLab(t *testing.T) *Lab {
 	lab := newLab(Options{Quick: true, Progress: &progress})
 	lab.sizes = sizes{
 		cabinets: 20, window: 64, slices: 2, slice: 200 * time.Millisecond, search: 5 * time.Millisecond, probes: 40,
-		grown: 50, pastOfEach: 20,
+		grown: 50, pastOfEach: 20, crowd: 600, scripts: 500,
 		behind: behind{outstanding: 50, strolls: 2, strollEvents: 20, backlog: 200, known: 300, connected: 300, idle: 10 * time.Millisecond},
 	}
 	lab.server = *servicestest.Small()

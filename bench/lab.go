@@ -42,7 +42,9 @@ type sizes struct {
 	probes   int           // events by which the core's own cost is counted
 	// grown cabinets with pastOfEach events behind each are the full database of the part growth.
 	grown, pastOfEach int
-	behind            // a broker
+	crowd             int64 // users who press for a promotion
+	scripts           int   // that redis-benchmark runs
+	behind                  // a broker
 }
 
 // behind is the sizes of the parts that work through a broker.
@@ -62,7 +64,7 @@ const window = 4096
 func sizesOf(o Options) sizes {
 	s := sizes{
 		cabinets: 1000, window: window, slices: 5, slice: 4 * time.Second, search: 2 * time.Second, probes: 20_000,
-		grown: 100_000, pastOfEach: 20,
+		grown: 100_000, pastOfEach: 20, crowd: crowdUsers, scripts: 200_000,
 	}
 	s.behind = behind{
 		outstanding: 2000, strolls: 5, strollEvents: 500, backlog: 200_000, known: 100_000, connected: 5000, idle: 20 * time.Second,
@@ -72,6 +74,7 @@ func sizesOf(o Options) sizes {
 			outstanding: 1000, strolls: 3, strollEvents: 100, backlog: 10_000, known: 5000, connected: 500, idle: 2 * time.Second,
 		}
 		s.slices, s.slice, s.search, s.probes, s.grown = 3, time.Second, 300*time.Millisecond, 1000, 2500
+		s.crowd, s.scripts = 2000, 20_000
 	}
 	if o.Seconds > 0 {
 		s.slice = time.Duration(o.Seconds * float64(time.Second) / float64(s.slices))

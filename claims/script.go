@@ -36,3 +36,7 @@ var (
 	lowerScript = newScript(lowerText)
 	closeScript = newScript(closeText)
 )
+
+// Script is the text of the script that takes a claim, and its SHA-1 in hex, by which Redis knows it once it is loaded: for those
+// who measure it by itself. Its keys and arguments are told in it.
+func Script() (text, sha string) { return claimScript.text, claimScript.sha }
