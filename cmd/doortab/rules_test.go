@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -26,16 +27,15 @@ func read(t *testing.T, file string) string {
 func TestEveryMetricOfTheAlertRulesIsExported(t *testing.T) {
 	t.Parallel()
 	n := startedNode(t, nodeConfig{})
-	exported := strings.Join(exports(n.registry), "\n")
 	rules := read(t, rulesFolder+"doortab.rules.yml")
 	named := regexp.MustCompile(`doortab_[a-z_]+`).FindAllString(rules, -1)
 	if len(named) < 20 {
 		t.Fatalf("%d metrics in the rules", len(named))
 	}
 	for _, metric := range named {
-		if !strings.Contains(exported, `fqName: "`+metric+`",`) {
-			t.Errorf("no process exports %s", metric)
-		}
+		eventually(t, 10*time.Second, "a process exports "+metric, func() bool { // some parts register when they start to run
+			return strings.Contains(strings.Join(exports(n.registry), "\n"), `fqName: "`+metric+`",`)
+		})
 	}
 }
 
