@@ -71,7 +71,7 @@ func New(c Config) *Service {
 		db: c.DB, log: cmp.Or(c.Logger, slog.Default()), tokens: promotion.NewTokens(c.DB), promotions: newCache(c.DB),
 		ctx: ctx, cancel: cancel, queues: map[int64]*queue{},
 		redis: c.Redis, buckets: cmp.Or(c.Buckets, defaultBuckets), consumer: rand.Text(), finder: newFinder(),
-		metrics: newMetrics(c.Metrics, c.Redis), counters: map[int64]*counters{},
+		metrics: newMetrics(c.Metrics), counters: map[int64]*counters{},
 	}
 	if s.redis != nil {
 		s.startRedis()

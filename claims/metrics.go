@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/sony/gobreaker/v2"
 )
 
 // labelled is the most promotions that have series of their own at a time; the others share one.
@@ -35,7 +34,7 @@ type waitingEntries struct {
 	age     time.Duration
 }
 
-func newMetrics(r prometheus.Registerer, of *Redis) *metrics {
+func newMetrics(r prometheus.Registerer) *metrics {
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "doortab", Name: name, Help: help}, []string{"promotion"})
 	}
@@ -52,24 +51,10 @@ func newMetrics(r prometheus.Registerer, of *Redis) *metrics {
 		}),
 		series: map[int64]*series{},
 	}
-	if r != nil && of != nil {
-		r.MustRegister(m.prededuction, m.lag, m.pending, m.epochs, m.letters, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: "doortab", Name: "breaker_state", ConstLabels: prometheus.Labels{"name": "promotions"},
-			Help: "Circuit breaker: 0 closed, 1 half open, 2 open.",
-		}, of.breakerState))
+	if r != nil {
+		r.MustRegister(m.prededuction, m.lag, m.pending, m.epochs, m.letters)
 	}
 	return m
-}
-
-func (r *Redis) breakerState() float64 {
-	switch r.breaker.State() {
-	case gobreaker.StateOpen:
-		return 2
-	case gobreaker.StateHalfOpen:
-		return 1
-	default:
-		return 0
-	}
 }
 
 // of is called with the lock held.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -47,7 +46,6 @@ type Redis struct {
 	prefix  string // what each key begins with, up to the hash tag's promotion
 	calls   chan *call
 	ended   chan struct{} // closed by the service that it serves
-	outages atomic.Int64  // how often the breaker has opened
 }
 
 // OpenRedis prepares a client without connecting.
@@ -98,7 +96,6 @@ func (r *Redis) newBreaker(log *slog.Logger) *gobreaker.CircuitBreaker[struct{}]
 		OnStateChange: func(_ string, from, to gobreaker.State) {
 			switch {
 			case from == gobreaker.StateClosed:
-				r.outages.Add(1)
 				log.Warn("Redis does not answer in time and is left alone; claims are taken from the database.")
 			case to == gobreaker.StateClosed:
 				log.Info("Redis answers again; promotions get fresh counters in it.")
@@ -109,6 +106,14 @@ func (r *Redis) newBreaker(log *slog.Logger) *gobreaker.CircuitBreaker[struct{}]
 
 // Close ends the connections.
 func (r *Redis) Close() error { return r.client.Close() }
+
+// Breaker is the state of the circuit breaker, closed where there is no Redis.
+func (r *Redis) Breaker() gobreaker.State {
+	if r == nil {
+		return gobreaker.StateClosed
+	}
+	return r.breaker.State()
+}
 
 // isDown tells whether Redis is being left alone. One that may be tried is not down.
 func (r *Redis) isDown() bool { return r.breaker.State() == gobreaker.StateOpen }

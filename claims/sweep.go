@@ -28,7 +28,9 @@ func (s *Service) keepStreamsSwept(ctx context.Context) {
 	}
 }
 
+// sweepStreams also asks Redis whether it answers, so that no shopper has to find out whether it is back.
 func (s *Service) sweepStreams(ctx context.Context) error {
+	_, _ = s.redis.pipeline(ctx, func(p pipeliner) { p.Ping(ctx) }) // the breaker says so
 	epochs, err := promotion.UnfinishedEpochs(s.db.Read(ctx))
 	if err != nil {
 		return err

@@ -70,7 +70,8 @@ func (n *node) measureMQTT() {
 
 // measureBreakers registers what each circuit breaker in front of Redis does: 0 closed, 1 half open, 2 open.
 func (n *node) measureBreakers() {
-	for name, state := range map[string]func() gobreaker.State{"receipts": n.remembered.Breaker, "rate-limits": n.limits.Breaker} {
+	for name, state := range map[string]func() gobreaker.State{"receipts": n.remembered.Breaker, "rate-limits": n.limits.Breaker,
+		"promotions": n.counters.Breaker} {
 		n.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "doortab_breaker_state", Help: "Circuit breaker: 0 closed, 1 half open, 2 open.",
 			ConstLabels: prometheus.Labels{"name": name},

@@ -65,6 +65,7 @@ type nodeConfig struct {
 
 	GapPatience time.Duration `default:"1m" min:"100ms" max:"24h" help:"How long a missing event of a cabinet is waited for before the log tells of it."`
 	retentionFlags
+	countersFlag
 	reconcileFlags
 	Instance string `placeholder:"NAME" help:"Names this process among others on one broker; default host name and HTTP port."`
 }
@@ -81,8 +82,8 @@ type node struct {
 
 	remembered *settlement.Remembered
 	settlement *settlement.Service
-	counters   *claims.Redis // of promotions; nil without
 	claims     *claims.Service
+	counters   *claims.Redis // of promotions; nil: the database decides all claims
 	intake     *intake.Intake
 	broker     *mqtt.Broker // nil with an external one
 	events     *mqtt.Client
@@ -144,6 +145,9 @@ func (n *node) open(ctx context.Context) (err error) {
 		return err
 	}
 	if err = n.openSettlement(ctx); err != nil {
+		return err
+	}
+	if err = n.openClaims(); err != nil {
 		return err
 	}
 	if err = n.openMQTT(); err != nil {
@@ -209,10 +213,6 @@ func (n *node) openSettlement(ctx context.Context) (err error) {
 			return err
 		}
 		n.remembered.Check(ctx)
-		n.counters, err = claims.OpenRedis(claims.RedisConfig{URL: n.config.RedisURL, Installation: n.installation, Logger: n.log})
-		if err != nil {
-			return err
-		}
 	}
 	n.settlement = settlement.New(settlement.Config{
 		DB: n.db, Remembered: n.remembered, Currency: n.config.Currency, Logger: n.log, Metrics: n.registry,
@@ -221,9 +221,6 @@ func (n *node) openSettlement(ctx context.Context) (err error) {
 	n.intake = intake.New(intake.Config{
 		Settlement: n.settlement, Send: n.sendReceipt, Workers: n.config.Workers, MaxGroup: n.config.MaxGroup,
 		Logger: n.log, Metrics: n.registry,
-	})
-	n.claims = claims.New(claims.Config{
-		DB: n.db, Redis: n.counters, Logger: n.log, Metrics: n.registry,
 	})
 	n.board = fleet.NewStatusBoard(n.db, n.log)
 	n.doors = door.NewReports(n.db, n.log)

@@ -1,11 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"log/slog"
 	"time"
 
-	"doortab/claims"
 	"doortab/database"
 	"doortab/reconcile"
 	"doortab/settlement"
@@ -19,7 +18,7 @@ type reconcileFlags struct {
 
 // openReconciling prepares what compares, with a way of its own to the counters of promotions.
 func (n *node) openReconciling() (err error) {
-	if n.compared, err = openCounters(n.config.RedisURL, n.installation, n.log); err != nil {
+	if n.compared, err = openCounters(n.countersURL(), n.installation, countersBudget, n.log); err != nil {
 		return err
 	}
 	n.compare = reconcile.New(reconcile.Config{
@@ -28,21 +27,14 @@ func (n *node) openReconciling() (err error) {
 	return nil
 }
 
-// openCounters returns nil where there is no Redis.
-func openCounters(redisURL, installation string, log *slog.Logger) (*claims.Redis, error) {
-	if redisURL == "" {
-		return nil, nil
-	}
-	return claims.OpenRedis(claims.RedisConfig{URL: redisURL, Installation: installation, Budget: countersBudget, Logger: log})
-}
-
 // countersBudget is how long reading all of one bucket may take.
 const countersBudget = 5 * time.Second
 
 type reconcileCommand struct {
 	databaseFlags
 	RedisURL string `name:"redis-url" placeholder:"URL" help:"Redis of the serving processes; without it only the database is compared."`
-	Repair   bool   `help:"Mend what is proven."`
+	countersFlag
+	Repair bool `help:"Mend what is proven."`
 }
 
 // Run is called by the command line.
@@ -52,7 +44,7 @@ func (r *reconcileCommand) Run(ctx context.Context, c *console) error {
 		if err != nil {
 			return err
 		}
-		counters, err := openCounters(r.RedisURL, installation, r.logger(c))
+		counters, err := openCounters(cmp.Or(r.ClaimsRedisURL, r.RedisURL), installation, countersBudget, r.logger(c))
 		if err != nil {
 			return err
 		}

@@ -111,7 +111,7 @@ func TestBreakersTellOfARedisThatIsAway(t *testing.T) {
 	}
 }
 
-// metric is a gauge's value by its only label.
+// metric is a gauge or counter by its only label, or the first by name.
 func (n *node) metric(t *testing.T, name, label string) float64 {
 	t.Helper()
 	families, err := n.registry.Gather()
@@ -121,7 +121,7 @@ func (n *node) metric(t *testing.T, name, label string) float64 {
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			if family.GetName() == name && m.GetLabel()[0].GetValue() == label {
-				return m.GetGauge().GetValue()
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
 			}
 		}
 	}
