@@ -11,9 +11,9 @@ import (
 	"gorm.io/gorm"
 )
 
-// preparedRows is how many rows a prepared INSERT takes. What is left of a group goes by one whose text holds its values, so that a
+// preparedRows are how many rows the prepared INSERTs take. What is left of a group goes by one whose text holds its values, so that a
 // few rows cost one round trip.
-const preparedRows = 200
+var preparedRows = []int{200, 40}
 
 // Insert writes rows, each with a value for every column, in their order, by plain INSERTs; suffix may be an ON DUPLICATE KEY
 // UPDATE clause. It does nothing where there are no rows. It must run in a transaction.
@@ -32,8 +32,10 @@ func InsertEach(
 ) (err error) {
 	text := "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES "
 	done := 0
-	if rows >= preparedRows {
-		done, err = insertPrepared(tx, text+marks(preparedRows, len(columns))+" "+suffix, len(columns), rows, fill)
+	for _, size := range preparedRows {
+		if err == nil && rows-done >= size {
+			done, err = insertPrepared(tx, text+marks(size, len(columns))+" "+suffix, len(columns), size, done, rows, fill)
+		}
 	}
 	if err == nil && done < rows {
 		err = insertText(tx, text, suffix, len(columns), done, rows, fill)
@@ -44,11 +46,13 @@ func InsertEach(
 	return nil
 }
 
-// insertPrepared writes what fills whole statements, and returns how many rows that is.
-func insertPrepared(tx *gorm.DB, text string, columns, rows int, fill func(row int, values []driver.Value)) (done int, err error) {
-	values := make([]driver.Value, preparedRows*columns)
-	for ; rows-done >= preparedRows; done += preparedRows {
-		for i := range preparedRows {
+// insertPrepared writes what fills whole statements of so many rows, and returns how many rows are done then.
+func insertPrepared(
+	tx *gorm.DB, text string, columns, size, done, rows int, fill func(row int, values []driver.Value),
+) (int, error) {
+	values := make([]driver.Value, size*columns)
+	for ; rows-done >= size; done += size {
+		for i := range size {
 			fill(done+i, values[i*columns:][:columns])
 		}
 		if _, err := execPrepared(tx, text, values); err != nil {

@@ -48,39 +48,67 @@ func (s Sessions) Of(c Claim) (found *Session, foreign bool) {
 	}
 }
 
-// Find reads the sessions of claims in one statement, and none where no claim can have one: the ids of other systems are
-// seldom UUIDs of version 7, which all of a session's ids are.
+// Find reads the sessions of claims, and none where no claim can have one: the ids of other systems are seldom UUIDs of version 7,
+// which all of a session's ids are. Those that an event names are read only where the event is not of the session that it names.
 func Find(tx *gorm.DB, claims []Claim) (Sessions, error) {
 	found := Sessions{byID: map[string]Session{}, byEvent: map[eventKey]Session{}}
-	ids, events := []string{}, [][]any{}
+	var events [][]any
 	for _, c := range claims {
-		if minted(c.SessionID) {
-			ids = append(ids, c.SessionID)
-		}
 		if minted(c.CloseEventID) {
 			events = append(events, []any{c.DeviceID, c.CloseEventID})
 		}
 	}
-	var parts []string
-	var args []any
-	if len(ids) > 0 {
-		parts, args = append(parts, "SELECT "+columns+" FROM door_sessions WHERE session_id IN ?"), append(args, ids)
+	if err := found.readByEvent(tx, events); err != nil {
+		return found, err
 	}
-	if len(events) > 0 {
-		parts = append(parts, "SELECT "+columns+" FROM door_sessions WHERE (device_id, close_event_id) IN ?")
-		args = append(args, events)
+	var ids []string
+	for _, c := range claims {
+		if _, known := found.byID[c.SessionID]; !known && minted(c.SessionID) {
+			ids = append(ids, c.SessionID)
+		}
 	}
-	if len(parts) == 0 {
-		return found, nil
+	return found, found.readByID(tx, ids)
+}
+
+func (s Sessions) readByEvent(tx *gorm.DB, events [][]any) error {
+	if len(events) == 0 {
+		return nil
+	}
+	rows, err := database.ReadEachBy(tx, "door_sessions", "door_sessions_event",
+		[]database.Column{database.Int("device_id"), database.Code("close_event_id")}, strings.Split(columns, ", "), events)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var session Session
+		if err := tx.ScanRows(rows, &session); err != nil {
+			return fmt.Errorf("read a door session: %w", err)
+		}
+		s.add(session)
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read door sessions: %w", err)
+	}
+	return nil
+}
+
+func (s Sessions) readByID(tx *gorm.DB, ids []string) error {
+	if len(ids) == 0 {
+		return nil
 	}
 	var list []Session
-	if err := tx.Raw(strings.Join(parts, " UNION "), args...).Scan(&list).Error; err != nil {
-		return found, fmt.Errorf("read door sessions: %w", err)
+	if err := tx.Raw("SELECT "+columns+" FROM door_sessions WHERE session_id IN ?", ids).Scan(&list).Error; err != nil {
+		return fmt.Errorf("read door sessions: %w", err)
 	}
-	for _, s := range list {
-		found.byID[s.SessionID], found.byEvent[eventKey{s.DeviceID, s.CloseEventID}] = s, s
+	for _, session := range list {
+		s.add(session)
 	}
-	return found, nil
+	return nil
+}
+
+func (s Sessions) add(session Session) {
+	s.byID[session.SessionID], s.byEvent[eventKey{session.DeviceID, session.CloseEventID}] = session, session
 }
 
 // minted tells whether an id may be one of ours, in the one way that they are written.
