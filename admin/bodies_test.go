@@ -171,7 +171,10 @@ func (g *bodies) object(s *schema) any {
 }
 
 func (g *bodies) number(s *schema) any {
-	candidates := []int64{7, 7, 7, 1, 2}
+	if g.IntN(2) == 0 {
+		return int64(7) // a cabinet and a product that are there
+	}
+	candidates := []int64{7, 1, 2}
 	for _, bound := range []*int64{s.Minimum, s.Maximum} {
 		if bound != nil {
 			candidates = append(candidates, *bound, *bound-1, *bound+1)
