@@ -1,4 +1,5 @@
-// Package audit proves from the database alone that the books are whole: invariants I1 to I5 of the design's section 8.
+// Package audit proves that the books are whole: invariants I1 to I6 of the design's section 8, from the database alone but for
+// what promotions count in Redis.
 //
 // What is archived is part of them: both parts of a table are read as one. It reads one snapshot, so that it may run while events
 // are being settled, and row by row, so that its memory doesn't grow with the tables. It changes nothing.
@@ -17,7 +18,7 @@ import (
 // MaxViolations is how many violations of one invariant a report lists; beyond it they are only counted.
 const MaxViolations = 100
 
-// Report is the outcome of one audit: I1 to I5 in this order.
+// Report is the outcome of one audit: I1 to I6 in this order.
 type Report struct {
 	Checks []Check
 	Read   []Read // of the tables that may be archived
@@ -25,7 +26,7 @@ type Report struct {
 
 // Check is what was found about one invariant.
 type Check struct {
-	Name string // "I1" to "I5"
+	Name string // "I1" to "I6"
 	What string // the invariant in words
 	Rows int64  // table rows that were checked against it
 
@@ -78,7 +79,23 @@ func (r Report) Print(w io.Writer) error {
 
 // Run checks every invariant and reports what it found. It returns an error only where it could not read: violations are no
 // error, see [Report.OK].
-func Run(ctx context.Context, db *database.DB) (Report, error) {
+func Run(ctx context.Context, db *database.DB) (Report, error) { return run(ctx, db, nil) }
+
+// RunWithRedis is [Run] which also checks what is counted in the Redis at a URL.
+func RunWithRedis(ctx context.Context, db *database.DB, redisURL string) (Report, error) {
+	client, err := openRedis(redisURL)
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { _ = client.Close() }() // it was only read
+	list, err := readRedis(ctx, db, client)
+	if err != nil {
+		return Report{}, err
+	}
+	return run(ctx, db, list)
+}
+
+func run(ctx context.Context, db *database.DB, inRedis []counters) (Report, error) {
 	// One REPEATABLE READ transaction sees all tables as of its first read.
 	tx, err := db.SQL().BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
@@ -115,18 +132,23 @@ func Run(ctx context.Context, db *database.DB) (Report, error) {
 		{"reservations", a.reservations},
 		{"reservation_lines", a.reservationLines},
 		{"reserved_stock", a.reservedStock},
+		{"promotion_quota", a.quotas},
+		{"promotion_users", a.persons(readPersons)},
+		{"persons without a counter", a.persons(readUncounted)},
+		{"promotion_buckets", a.leases},
+		{"counters in Redis", a.checkRedis(inRedis)},
 	} {
 		if err := step.read(ctx); err != nil {
 			return Report{}, fmt.Errorf("audit %s: %w", step.name, err)
 		}
 	}
-	return Report{Checks: []Check{*a.i1, *a.i2, *a.i3, *a.i4, *a.i5}, Read: a.read}, nil
+	return Report{Checks: []Check{*a.i1, *a.i2, *a.i3, *a.i4, *a.i5, *a.i6}, Read: a.read}, nil
 }
 
 type auditor struct {
-	tx                 *sql.Tx
-	i1, i2, i3, i4, i5 *Check
-	read               []Read
+	tx                     *sql.Tx
+	i1, i2, i3, i4, i5, i6 *Check
+	read                   []Read
 
 	apart map[corrected]bool // whose lines and movements are known to differ
 }
@@ -140,6 +162,7 @@ func newAuditor(tx *sql.Tx) *auditor {
 			"units at a promotion's price = its uses"},
 		i4: &Check{Name: "I4", What: "no negative stock, no orphans"},
 		i5: &Check{Name: "I5", What: "receipts say what the rows say"},
+		i6: &Check{Name: "I6", What: "promotions' counters = what they count"},
 	}
 }
 

@@ -1,6 +1,9 @@
 package audit_test
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // promoted is a cabinet whose order has a unit for a claim, one by a promotion without claims, of which a review took one back,
 // and one at its price.
@@ -33,7 +36,17 @@ func (b books) promoted() {
 			updated_at) VALUES (?, 301, 42, ?, '', ?, ?, ?, ?, ?, ?)`,
 			id, digestOf(c.state)[:16], c.quantity, c.left, c.state, settledAt, settledAt, settledAt)
 	}
+	b.exec("INSERT INTO promotion_quota VALUES (301, 10, 3), (302, 10, 1)")
+	b.exec("INSERT INTO promotion_users VALUES (301, 42, 3, 1), (302, 42, 1, 1)")
 	b.exec("INSERT INTO promotion_uses VALUES (1003, 120, 301, 401, 42, 7, 1, 0, ?), (1003, 120, 302, 0, 42, 7, 2, 1, ?)", settledAt, settledAt)
+}
+
+// miscounted is what the counters of a promotion and its only person don't count.
+func miscounted(promotion, taken, held, used int) []string {
+	return []string{
+		fmt.Sprintf("I6 promotion_quota promotion=%d: taken %d, but %d held, %d used and 0 leased", promotion, taken, held, used),
+		fmt.Sprintf("I6 promotion_users promotion=%d user=42: taken %d, but %d held and %d used", promotion, taken, held, used),
+	}
 }
 
 func TestSoundPromotionsPass(t *testing.T) {
@@ -50,25 +63,25 @@ func TestPromotionsThatDontFit(t *testing.T) {
 	findAllIn(t, books.promoted, []plant{
 		{
 			name: "more used than the lines have at its price", sql: []string{"UPDATE promotion_uses SET given_back = 0 WHERE promotion_id = 302"},
-			want: []string{"I3 " + free + ": the order's lines have 1 of product 7 at 200, its uses 2"},
+			want: append([]string{"I3 " + free + ": the order's lines have 1 of product 7 at 200, its uses 2"}, miscounted(302, 1, 0, 2)...),
 		},
 		{
 			name: "a use that is gone", sql: []string{"DELETE FROM promotion_uses WHERE promotion_id = 302"},
-			want: []string{
+			want: append([]string{
 				"I3 order_lines device=1003 order=120 line=2: at the price of a promotion that promotion_uses doesn't have for this order",
-			},
+			}, miscounted(302, 1, 0, 0)...),
 		},
 		{
 			name: "the use of a claim that is gone", sql: []string{"DELETE FROM promotion_uses WHERE promotion_id = 301"},
-			want: []string{"I3 claims claim=401: used, 0 of 1 left, 0 used"},
+			want: append([]string{"I3 claims claim=401: used, 0 of 1 left, 0 used"}, miscounted(301, 3, 2, 0)...),
 		},
 		{
 			name: "a claim that has left what was used", sql: []string{"UPDATE claims SET left_quantity = 1, state = 'held' WHERE claim_id = 401"},
-			want: []string{"I3 claims claim=401: held, 1 of 1 left, 1 used"},
+			want: append([]string{"I3 claims claim=401: held, 1 of 1 left, 1 used"}, miscounted(301, 3, 3, 1)...),
 		},
 		{
 			name: "a claim that lost a unit", sql: []string{"UPDATE claims SET left_quantity = 1 WHERE claim_id = 402"},
-			want: []string{"I3 claims claim=402: held, 1 of 2 left, 0 used"},
+			want: append([]string{"I3 claims claim=402: held, 1 of 2 left, 0 used"}, miscounted(301, 3, 1, 1)...),
 		},
 		{
 			name: "a claim that is used up and held", sql: []string{"UPDATE claims SET state = 'held' WHERE claim_id = 401"},
@@ -80,7 +93,7 @@ func TestPromotionsThatDontFit(t *testing.T) {
 		},
 		{
 			name: "a claim in a state that doesn't exist", sql: []string{"UPDATE claims SET state = 'lost' WHERE claim_id = 402"},
-			want: []string{`I4 claims claim=402: state "lost" is none that is ever written`},
+			want: append([]string{`I4 claims claim=402: state "lost" is none that is ever written`}, miscounted(301, 3, 0, 1)...),
 		},
 		{
 			name: "no promotion", sql: []string{"DELETE FROM promotions WHERE promotion_id = 301", "DELETE FROM claims WHERE claim_id > 402"},
@@ -98,7 +111,11 @@ func TestPromotionsThatDontFit(t *testing.T) {
 		},
 		{
 			name: "somebody else's order", sql: []string{"UPDATE promotion_uses SET user_id = 43 WHERE promotion_id = 302"},
-			want: []string{"I4 " + free + ": of user=43, the order is of user=42"},
+			want: []string{
+				"I4 " + free + ": of user=43, the order is of user=42",
+				"I6 promotion_users promotion=302 user=42: taken 1, but 0 held and 0 used",
+				"I6 promotion_users promotion=302 user=43: taken 0, but 0 held and 1 used",
+			},
 		},
 		{
 			name: "no claim", sql: []string{"DELETE FROM claims WHERE claim_id = 401"},

@@ -7,12 +7,15 @@ import (
 	"doortab/database"
 )
 
-type auditCommand struct{ databaseFlags }
+type auditCommand struct {
+	databaseFlags
+	RedisURL string `name:"redis-url" placeholder:"URL" help:"Redis of the serving processes; without it only the database is checked."`
+}
 
 // Run is called by the command line.
 func (a *auditCommand) Run(ctx context.Context, c *console) error {
 	return a.withSchema(ctx, c, func(db *database.DB) error {
-		report, err := audit.Run(ctx, db)
+		report, err := runAudit(ctx, db, a.RedisURL)
 		if err != nil {
 			return err
 		}
@@ -24,4 +27,12 @@ func (a *auditCommand) Run(ctx context.Context, c *console) error {
 		}
 		return nil
 	})
+}
+
+// runAudit also checks what promotions count in Redis, where there is one.
+func runAudit(ctx context.Context, db *database.DB, redisURL string) (audit.Report, error) {
+	if redisURL == "" {
+		return audit.Run(ctx, db)
+	}
+	return audit.RunWithRedis(ctx, db, redisURL)
 }

@@ -125,7 +125,7 @@ func (d *devCommand) useNode(ctx context.Context, c *console, log *slog.Logger, 
 	if err != nil {
 		return result, err
 	}
-	report, err := audit.Run(context.WithoutCancel(ctx), n.db)
+	report, err := runAudit(context.WithoutCancel(ctx), n.db, n.config.RedisURL)
 	if err != nil {
 		return result, err
 	}
@@ -182,7 +182,7 @@ func withAudit(result simulator.Result, report audit.Report) simulator.Result {
 		switch others := check.Total - check.Lost - check.Doubled; check.Name {
 		case "I1", "I5":
 			result.Lost += others
-		case "I2", "I4":
+		case "I2", "I4", "I6":
 			result.Drift += others
 		default:
 			result.Doubled += others

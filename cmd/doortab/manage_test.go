@@ -109,8 +109,8 @@ func TestAuditCommand(t *testing.T) {
 	t.Parallel()
 	in := newInstallation(t, 1)
 	status, stdout, stderr := command(t, "audit", "--database-dsn="+in.dsn)
-	if status != 0 || strings.Count(stdout, " 0 violations") != 5 {
-		t.Errorf("status %d, %q %q; want five invariants without a violation", status, stdout, stderr)
+	if status != 0 || strings.Count(stdout, " 0 violations") != 6 {
+		t.Errorf("status %d, %q %q; want six invariants without a violation", status, stdout, stderr)
 	}
 	in.exec("UPDATE device_stock SET stock = stock + 1 WHERE product_id = 2")
 	status, stdout, _ = command(t, "audit", "--database-dsn="+in.dsn)

@@ -20,6 +20,7 @@ func TestViolationsInTheVerdict(t *testing.T) {
 		{"a sum", audit.Check{Name: "I3", Total: 1}, 0, 1, 0},
 		{"an orphan, and a sale without its settlement", audit.Check{Name: "I4", Total: 2, Lost: 1}, 1, 0, 1},
 		{"a receipt", audit.Check{Name: "I5", Total: 1}, 1, 0, 0},
+		{"a counter", audit.Check{Name: "I6", Total: 1}, 0, 0, 1},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
