@@ -36,7 +36,7 @@ func (s *Service) sweepStreams(ctx context.Context) error {
 		return err
 	}
 	unfinished := map[int64]bool{}
-	var errs []error
+	errs := []error{s.warmUp(ctx)}
 	for _, e := range epochs {
 		unfinished[e.PromotionID] = true
 		if !s.redis.isDown() {

@@ -29,6 +29,14 @@ func TestReservationsPage(t *testing.T) {
 		`"quantity":3,"left":3,"short":2`, `"reasons":["reserved_taken"]`, `"state":"returned"`, `"quantity":3,"left":2`)
 }
 
+// TestPromotionsPage pastes the commands of docs/promotions.md.
+func TestPromotionsPage(t *testing.T) {
+	t.Parallel()
+	commands, _, _ := strings.Cut(commandsOf(t, "promotions.md"), "bin/doortab reconcile")
+	paste(t, commands,
+		`"state":"live"`, `"state":"held"`, `urn:doortab:problem:limit-reached`, `"totalMinor":600`, `"left":499`, `"taken":1`)
+}
+
 func commandsOf(t *testing.T, page string) (script string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../docs", page))
