@@ -44,7 +44,28 @@ func (s *Service) sweepStreams(ctx context.Context) error {
 		}
 	}
 	s.forgetIdle(unfinished)
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.warmCold(ctx))...)
+}
+
+// warmCold begins an epoch for each promotion that is to have one, so that no shopper waits for the first.
+func (s *Service) warmCold(ctx context.Context) error {
+	if s.redis.isDown() {
+		return nil
+	}
+	cold, err := promotion.Cold(s.db.Read(ctx), database.Now())
+	if err != nil {
+		return err
+	}
+	for _, p := range cold {
+		c, err := s.countersOf(p) //nolint:contextcheck // the writers outlive the sweep
+		if err != nil {
+			return err
+		}
+		if _, err := c.open(ctx); err != nil && !errors.Is(err, errNoCounters) {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Service) sweepEpoch(ctx context.Context, e promotion.Epoch) error {

@@ -59,8 +59,19 @@ func UnfinishedEpochs(tx *gorm.DB) ([]Epoch, error) {
 	return found, nil
 }
 
+// Cold reads the promotions of the Redis way that are warming or live and have no epoch yet, or any more.
+func Cold(tx *gorm.DB, now time.Time) (found []Promotion, err error) {
+	err = tx.Raw(selected+` WHERE p.state IN ('warming', 'live') AND p.ends_at > ? AND p.way = 'redis' AND p.needs_claim AND NOT EXISTS (
+		SELECT 1 FROM promotion_epochs e WHERE e.promotion_id = p.promotion_id AND e.state IN ('warming', 'open'))`, now).Scan(&found).Error
+	if err != nil {
+		return nil, fmt.Errorf("look for promotions without an epoch: %w", err)
+	}
+	return found, nil
+}
+
 // BeginEpoch ends the promotion's epoch up to number after and begins the next one, which is warming, with buckets that hold
-// nothing. Where there is one beyond after already, it returns that with begun false.
+// nothing. Where there is one beyond after already, it returns that with begun false. It returns [ErrEpochOver] for a promotion
+// that is neither warming nor live.
 func BeginEpoch(tx *gorm.DB, promotionID, after int64, buckets int, now time.Time) (_ Epoch, begun bool, err error) {
 	if err := lockQuota(tx, promotionID); err != nil {
 		return Epoch{}, false, err
@@ -68,6 +79,9 @@ func BeginEpoch(tx *gorm.DB, promotionID, after int64, buckets int, now time.Tim
 	current, err := CurrentEpoch(tx, promotionID)
 	if err != nil || current.Epoch > after {
 		return current, false, err
+	}
+	if p, err := Read(tx, promotionID); err != nil || p.State != Warming && p.State != Live {
+		return Epoch{}, false, errors.Join(err, fmt.Errorf("begin an epoch of promotion %d, which is %s: %w", promotionID, p.State, ErrEpochOver))
 	}
 	if current.Epoch != 0 {
 		if _, err := endEpoch(tx, promotionID, current.Epoch); err != nil {

@@ -162,6 +162,13 @@ func TestAPromotionThatGivesNoUnitsHoldsNoLeases(t *testing.T) {
 			if _, err := s.lease(p, e.Epoch, nil, promotion.Want{Bucket: 1, Need: 3}); !errors.Is(err, promotion.ErrEpochOver) {
 				t.Errorf("a lease after that: %v", err)
 			}
+			err := s.inTx(func(tx *gorm.DB) error {
+				_, _, err := promotion.BeginEpoch(tx, p.PromotionID, e.Epoch, 2, database.Now())
+				return err
+			})
+			if !errors.Is(err, promotion.ErrEpochOver) {
+				t.Errorf("an epoch after that: %v", err)
+			}
 		})
 	}
 }

@@ -1,0 +1,46 @@
+package claims_test
+
+import (
+	"testing"
+
+	"gorm.io/gorm"
+
+	"doortab/database"
+	"doortab/promotion"
+	"doortab/services/servicestest"
+)
+
+func (f fast) become(p promotion.Promotion, to promotion.State) {
+	f.Helper()
+	err := f.db.InTx(f.Context(), func(tx *gorm.DB) error {
+		_, err := promotion.Transition(tx, p.PromotionID, to, database.Now())
+		return err
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+func TestCountersFollowThePromotionsState(t *testing.T) {
+	t.Parallel()
+	f := newFast(t, servicestest.Redis(t).URL(), 2)
+	p := f.live(10, 1)
+	f.until("counters before anybody claims", func() bool { return f.epochs(p, "'open'") == 1 })
+	f.become(p, promotion.Paused)
+	for user := range int64(20) { // within the time that the promotion is cached
+		_, err := f.Claim(t.Context(), f.request(p, 1+user, 1))
+		refusedAs(t, err, promotion.NotLive)
+	}
+	f.settled(p)
+	if n := f.epochs(p, "'open', 'warming', 'draining'"); n != 0 {
+		t.Errorf("%d epochs of a promotion that is paused", n)
+	}
+	f.checkBooks(p)
+	f.become(p, promotion.Live)
+	f.until("fresh counters", func() bool { return f.epochs(p, "'open'") == 1 })
+	f.exec("UPDATE promotions SET ends_at = ? WHERE promotion_id = ?", database.Now(), p.PromotionID)
+	f.until("the end of the counters", func() bool { return f.epochs(p, "'done'") == 2 })
+	if taken := f.number("SELECT taken FROM promotion_quota WHERE promotion_id = ?", p.PromotionID); taken != 0 {
+		t.Errorf("%d units lie in leases", taken)
+	}
+}
