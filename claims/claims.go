@@ -55,6 +55,8 @@ type Service struct {
 	queues map[int64]*queue // of promotions for which somebody waits
 	closed bool
 
+	answers *prometheus.CounterVec
+
 	// The Redis way.
 	redis    *Redis // nil: off
 	buckets  int
@@ -69,7 +71,7 @@ func New(c Config) *Service {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Service{
 		db: c.DB, log: cmp.Or(c.Logger, slog.Default()), tokens: promotion.NewTokens(c.DB), promotions: newCache(c.DB),
-		ctx: ctx, cancel: cancel, queues: map[int64]*queue{},
+		ctx: ctx, cancel: cancel, queues: map[int64]*queue{}, answers: newAnswers(c.Metrics),
 		redis: c.Redis, buckets: cmp.Or(c.Buckets, defaultBuckets), consumer: rand.Text(), finder: newFinder(),
 		metrics: newMetrics(c.Metrics), counters: map[int64]*counters{},
 	}
@@ -156,6 +158,7 @@ func (s *Service) Claim(ctx context.Context, r Request) (promotion.Claim, error)
 		return promotion.Claim{}, err
 	}
 	c, err := s.take(ctx, p, promotion.Ask{UserID: r.UserID, TokenID: id, App: r.App, Quantity: r.Quantity, At: now})
+	s.answers.WithLabelValues(string(p.Way), outcomeOf(c, err)).Inc()
 	if err != nil {
 		return promotion.Claim{}, err
 	}
