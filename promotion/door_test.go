@@ -2,6 +2,7 @@ package promotion_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"gorm.io/gorm"
@@ -130,4 +131,37 @@ func (s shop) buy(userID int64) error {
 		}
 		return doors.Write(tx, database.Now())
 	})
+}
+
+// A quota that has less taken than an order gives back is not a conflict, which another try would mend.
+func TestUnitsThatAQuotaNeverGave(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	free := cola(9, 1)
+	free.NeedsClaim, free.PriceMinor = false, 50
+	s.live(free)
+	if err := s.buy(42); err != nil {
+		t.Fatal(err)
+	}
+	s.exec("UPDATE promotion_quota SET taken = 0")
+	err := s.inTx(func(tx *gorm.DB) error {
+		uses, err := promotion.ReadUses(tx, 1001, s.number("SELECT order_id FROM promotion_uses"))
+		if err != nil {
+			return err
+		}
+		doors, err := promotion.OpenOrder(tx, new(promotion.Offers), uses, nil, database.Optimistic)
+		if err != nil {
+			return err
+		}
+		if got := doors.GiveBack(1001, uses[0].OrderID, 7, 50, 3); len(got) != 1 || got[0].Quantity != 1 {
+			t.Errorf("of one unit, %+v came back", got)
+		}
+		return doors.Write(tx, database.Now())
+	})
+	if err == nil || errors.Is(err, database.ErrConflict) || !strings.Contains(err.Error(), "reconcile") {
+		t.Error(err)
+	}
+	if n := s.number("SELECT given_back FROM promotion_uses"); n != 0 {
+		t.Errorf("%d units are given back", n)
+	}
 }

@@ -33,10 +33,14 @@ func (d *Doors) Write(tx *gorm.DB, now time.Time) error {
 
 func (a *account) moveQuota(tx *gorm.DB, promotionID int64) error {
 	met, err := moveQuota(tx, promotionID, a.moved)
-	if err == nil && !met {
-		err = fmt.Errorf("take %d units of promotion %d: %w", a.moved, promotionID, database.ErrConflict)
+	switch {
+	case err != nil || met:
+		return err
+	case a.moved < 0:
+		return fmt.Errorf("give %d units back to promotion %d: its quota has fewer taken: run doortab reconcile", -a.moved, promotionID)
+	default:
+		return fmt.Errorf("take %d units of promotion %d: %w", a.moved, promotionID, database.ErrConflict)
 	}
-	return err
 }
 
 // writePledges decides, for each claim, between its use and its return or expiry: whoever finds it held, with what it had left.
