@@ -112,7 +112,11 @@ func (s *Server) resolveReview(c change, in *resolutionInput) (*reviewView, erro
 	for _, l := range in.Body.Lines {
 		resolution.Lines = append(resolution.Lines, settlement.ProposedLine(l))
 	}
-	return shown(settlement.Resolve(c.tx, c.attempt, resolution, c.now))
+	review, err := settlement.Resolve(c.tx, c.attempt, resolution, c.now)
+	if err == nil && len(review.Returns) > 0 {
+		c.afterCommit(func(ctx context.Context) { s.claims.TakenBack(ctx, id, review.Returns) })
+	}
+	return shown(review, err)
 }
 
 func (s *Server) reopenOrder(c change, in *reopenInput) (*reviewView, error) {

@@ -19,6 +19,7 @@ type Purchase struct {
 	Quantity   int64
 	PriceMinor int64     // of a unit without any promotion
 	At         time.Time // the moment whose prices hold (R8)
+	ReportedAt time.Time // when the door's event came: what was claimed after it was for another door
 }
 
 // Portion is the part of a purchase that one promotion prices.
@@ -132,7 +133,9 @@ func (d *Doors) covers(o *Offer, deviceID int64) bool {
 
 // redeemable: whatever became of its promotion meanwhile, a claim is good until it expires.
 func (d *Doors) redeemable(c *pledge, o *Offer, p Purchase) bool {
-	return o.ProductID == p.ProductID && o.PriceMinor < p.PriceMinor && p.At.Before(c.expiresAt) && d.covers(o, p.DeviceID)
+	madeAt := c.expiresAt.Add(-time.Duration(o.ClaimTTLS) * time.Second)
+	return o.ProductID == p.ProductID && o.PriceMinor < p.PriceMinor && d.covers(o, p.DeviceID) &&
+		p.At.Before(c.expiresAt) && !madeAt.After(p.ReportedAt)
 }
 
 // free is how many units a person may have without a claim.

@@ -30,7 +30,7 @@ func TestDoorsOfManyPersons(t *testing.T) {
 			for n := range int64(persons) {
 				asks[n] = ask(1+n, 1, 1)
 				purchases[n] = promotion.Purchase{
-					DeviceID: 1001, OrderID: 1 + n, UserID: 1 + n, ProductID: 7, Quantity: 3, PriceMinor: 500, At: database.Now(),
+					DeviceID: 1001, OrderID: 1 + n, UserID: 1 + n, ProductID: 7, Quantity: 3, PriceMinor: 500, At: database.Now(), ReportedAt: database.Now(),
 				}
 			}
 			s.take(claimed, asks...)
@@ -113,7 +113,7 @@ func (s shop) open(tx *gorm.DB, userID, units, priceMinor int64) (*promotion.Doo
 	}
 	p := promotion.Purchase{
 		DeviceID: 1001, OrderID: database.NewID(database.Now()), UserID: userID, ProductID: 7, Quantity: units, PriceMinor: priceMinor,
-		At: database.Now(),
+		At: database.Now(), ReportedAt: database.Now(),
 	}
 	doors, err := promotion.OpenDoors(tx, offers, []promotion.Purchase{p}, database.Optimistic)
 	if err == nil {

@@ -23,6 +23,7 @@ type Offer struct {
 	State       State
 	StartsAt    time.Time
 	EndsAt      time.Time
+	ClaimTTLS   int64 `gorm:"column:claim_ttl_s"`
 }
 
 // applies tells whether an offer without claims lowers a price at a moment. What a claim promised, it promised when it was made.
@@ -47,7 +48,7 @@ func (o *Offers) Of(productID int64) bool { return len(o.byProduct[productID]) >
 // for a door that was opened in time and reports late.
 const claimsOutlast = 2 * MaxClaimTTL
 
-const readOffers = `SELECT promotion_id, product_id, price_minor, per_user, needs_claim, site, state, starts_at, ends_at
+const readOffers = `SELECT promotion_id, product_id, price_minor, per_user, needs_claim, site, state, starts_at, ends_at, claim_ttl_s
 	FROM promotions WHERE state IN ? OR state = ? AND needs_claim AND updated_at >= ?`
 
 // ReadOffers reads them as they are.

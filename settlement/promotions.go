@@ -44,7 +44,7 @@ func (it *item) canSave() bool { return it.event.Kind == cabinet.KindSale && it.
 func (it *item) purchase(l *line, orderID int64) promotion.Purchase {
 	return promotion.Purchase{
 		DeviceID: it.key.deviceID, OrderID: orderID, UserID: it.event.UserID, ProductID: l.ProductID,
-		Quantity: l.Quantity, PriceMinor: l.UnitPriceMinor, At: it.pricedAt(),
+		Quantity: l.Quantity, PriceMinor: l.UnitPriceMinor, At: it.pricedAt(), ReportedAt: it.ReceivedAt,
 	}
 }
 

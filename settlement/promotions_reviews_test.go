@@ -58,6 +58,14 @@ func TestReviewsOfOrdersWithPromotions(t *testing.T) {
 				"use|0|42|1|0, use|1|42|1|0, use|1|42|1|0",
 		},
 		{
+			name: "what was claimed after the door was for another one", do: func(s *shop) {
+				s.claim(s.promotion(promotion.Promotion{ProductID: 7, PriceMinor: 50, NeedsClaim: true}), 42, 1, -5)
+				s.mustDecide(settlement.Amend, 7, 4)
+			},
+			order: "open|42|CNY|1300", lines: "review|7|1|500",
+			left: "claim|held|1|1, claim|used|1|0, quota|1, quota|1, quota|1, user|42|1, user|42|1, user|42|1, use|0|42|1|0, use|1|42|1|0",
+		},
+		{
 			name: "a unit that came back may be sold again at its price", do: func(s *shop) {
 				s.mustDecide(settlement.Amend, 7, 1)
 				s.mustReopen()

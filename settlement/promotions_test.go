@@ -195,6 +195,15 @@ func TestWhatADoorPricesByPromotions(t *testing.T) {
 			left:  "claim|held|1|1, claim|used|1|0, quota|2, user|42|1, user|43|1, use|1|43|1|0",
 		},
 		{
+			name: "a claim that was made after the event came is for another door", given: func(s *shop) {
+				p := s.promotion(promotion.Promotion{NeedsClaim: true, Quota: 9, PerUser: 9})
+				s.claim(p, 42, 1, -1)
+				s.claim(p, 42, 1, 0)
+			},
+			sales: []string{sale(1001, "e", 7, 2)}, want: []string{"7:1x100 7:1x500"},
+			left: "claim|held|1|1, claim|used|1|0, quota|2, user|42|2, use|1|42|1|0",
+		},
+		{
 			name: "paused, over, yet to come, of another site or dearer than the price in force: not at this door", given: func(s *shop) {
 				s.exec("UPDATE cabinets SET site = 'HQ'")
 				s.become(s.promotion(promotion.Promotion{}), promotion.Paused)

@@ -115,7 +115,8 @@ func (e *pastEvent) openDoors(
 
 func (e *pastEvent) purchase(product, units, priceMinor, orderID int64) promotion.Purchase {
 	return promotion.Purchase{
-		DeviceID: e.deviceID, OrderID: orderID, UserID: *e.userID, ProductID: product, Quantity: units, PriceMinor: priceMinor, At: e.pricedAt,
+		DeviceID: e.deviceID, OrderID: orderID, UserID: *e.userID, ProductID: product, Quantity: units, PriceMinor: priceMinor,
+		At: e.pricedAt, ReportedAt: e.receivedAt,
 	}
 }
 
