@@ -22,7 +22,8 @@ func TestAReviewThatTakesAUnitBackLowersThePersonsCount(t *testing.T) {
 	}
 	f.atDoor(func(offers *promotion.Offers, tx *gorm.DB) (*promotion.Doors, error) {
 		purchase := promotion.Purchase{
-			DeviceID: 1001, OrderID: 7, UserID: 1, ProductID: p.ProductID, Quantity: 2, PriceMinor: p.PriceMinor + 1, At: database.Now(), ReportedAt: database.Now(),
+			DeviceID: 1001, OrderID: 7, UserID: 1, ProductID: p.ProductID, Quantity: 2, PriceMinor: p.PriceMinor + 1,
+			At: database.Now(), ReportedAt: database.Now(),
 		}
 		doors, err := promotion.OpenDoors(tx, offers, []promotion.Purchase{purchase}, database.Optimistic)
 		if err == nil {
