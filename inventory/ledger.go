@@ -147,18 +147,45 @@ func (l *Ledger) read(tx *gorm.DB, keys []Key, locking database.Locking) error {
 		return fmt.Errorf("read book stock: %w", err)
 	}
 	defer func() { _ = found.Close() }()
+	var device, product, stock, version, counted, epoch number
+	rows := make([]row, 0, len(keys))
 	for found.Next() {
-		r := &row{exists: true}
-		if err := found.Scan(&r.DeviceID, &r.ProductID, &r.Stock, &r.Version, &r.CountedSeq, &r.CountedEpoch); err != nil {
+		if err := found.Scan(&device, &product, &stock, &version, &counted, &epoch); err != nil {
 			return fmt.Errorf("read a row of book stock: %w", err)
 		}
-		r.before, r.had = r.Version, r.Stock
-		l.rows[Key{r.DeviceID, r.ProductID}] = r
+		rows = append(rows, row{
+			DeviceID: device.int64, ProductID: product.int64, Stock: stock.int64, Version: version.int64, CountedSeq: counted.orNil(),
+			CountedEpoch: int(epoch.int64), before: version.int64, had: stock.int64, exists: true,
+		})
+		l.rows[Key{device.int64, product.int64}] = &rows[len(rows)-1]
 	}
 	if err := found.Err(); err != nil {
 		return fmt.Errorf("read book stock: %w", err)
 	}
 	return nil
+}
+
+// number is a whole number or NULL, as it is read: database/sql would write it as text and read that again.
+type number struct {
+	int64
+	known bool
+}
+
+// Scan takes what a driver gives for a BIGINT.
+func (n *number) Scan(value any) error {
+	n.int64, n.known = value.(int64)
+	if !n.known && value != nil {
+		return fmt.Errorf("%v is no whole number", value)
+	}
+	return nil
+}
+
+func (n *number) orNil() *int64 {
+	if !n.known {
+		return nil
+	}
+	value := n.int64
+	return &value
 }
 
 // makeRows makes the rows that are missing, since there is no lock on a row that does not
