@@ -10,15 +10,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"doortab/audit"
 	"doortab/claims"
 	"doortab/database"
 	"doortab/promotion"
 	"doortab/reconcile"
 	"doortab/services"
 	"doortab/services/servicestest"
+	"doortab/settlement"
 )
 
 // fast is a shop whose claims come the Redis way, through 16 buckets.
@@ -28,18 +29,24 @@ type fast struct {
 
 	url, installation string
 	tokens            *promotion.Tokens
-	redis             *redis.Client
+	redis             redis.UniversalClient
 }
 
 func newFast(t *testing.T, url string) *fast {
 	t.Helper()
-	f := &fast{shop: newShop(t), url: url, installation: uuid.NewString()}
-	f.tokens = promotion.NewTokens(f.db)
-	options, err := redis.ParseURL(url)
-	if err != nil {
+	f := &fast{shop: newShop(t), url: url}
+	var err error
+	if f.installation, err = settlement.Installation(t.Context(), f.db); err != nil {
 		t.Fatal(err)
 	}
-	f.redis = redis.NewClient(options)
+	f.tokens = promotion.NewTokens(f.db)
+	if options, err := redis.ParseURL(url); err == nil {
+		f.redis = redis.NewClient(options)
+	} else if options, err := redis.ParseClusterURL(url); err == nil {
+		f.redis = redis.NewClusterClient(options)
+	} else {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = f.redis.Close() })
 	f.Service = f.serve()
 	return f
@@ -233,6 +240,39 @@ func TestNothingIsFoundInRedisWhileClaimsAreInFlight(t *testing.T) {
 	t.Logf("%d claims, %d runs", made.Load(), runs)
 	if runs < 2 || made.Load() < 500 {
 		t.Errorf("%d claims and %d runs prove nothing", made.Load(), runs)
+	}
+}
+
+// Each bucket is read in the slot where it lies.
+func TestCountersOfAClusterAreCompared(t *testing.T) {
+	t.Parallel()
+	g := servicestest.Start(t, services.Options{Cluster: &services.ClusterOptions{}})
+	f := newFast(t, g.Cluster.URL())
+	id := f.live(1000, promotion.Redis)
+	f.crowd(id, 30)
+	service := f.reconciling()
+	if standing, _ := f.run(service, false); len(standing) > 0 {
+		t.Errorf("before anything is wrong: %q", standing)
+	}
+	f.checkAudit(0)
+	for bucket := range 16 {
+		f.do(f.redis.HIncrBy(t.Context(), f.key(id, bucket, "units"), "units", 1))
+	}
+	if standing, _ := f.run(service, false); len(standing) != 16 {
+		t.Errorf("each of 16 buckets has a unit too many: %q", standing)
+	}
+	f.checkAudit(16)
+}
+
+// checkAudit has the audit look at the same counters.
+func (f *fast) checkAudit(want int64) {
+	f.Helper()
+	report, err := audit.RunWithRedis(f.Context(), f.db, f.url)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if got := report.Checks[5].Total; got != want {
+		f.Errorf("the audit finds %d violations, not %d: %q", got, want, report.Checks[5].Violations)
 	}
 }
 
