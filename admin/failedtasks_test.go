@@ -107,19 +107,41 @@ func TestADoorSessionGetsATaskForItsEnd(t *testing.T) {
 	h.expect(201, h.openDoor(App, "one", `{"deviceId":7,"userId":42}`))
 	h.expect(201, h.openDoor(App, "one", `{"deviceId":7,"userId":42}`))
 	h.expect(409, h.openDoor(App, "two", `{"deviceId":7,"userId":43}`))
-	h.waitFor("one task waits for its time", func() bool {
+	h.waitForTasks(registry, 1)
+	if n := ran.Load(); n != 0 {
+		t.Errorf("%d tasks ran a minute too early", n)
+	}
+}
+
+func (h *harness) waitForTasks(registry *prometheus.Registry, want float64) {
+	h.t.Helper()
+	h.waitFor(fmt.Sprint(want, " tasks wait for their time"), func() bool {
 		families, err := registry.Gather()
 		if err != nil {
-			t.Fatal(err)
+			h.t.Fatal(err)
 		}
 		for _, f := range families {
 			if f.GetName() == "doortab_tasks_waiting" {
-				return f.GetMetric()[0].GetGauge().GetValue() == 1
+				return f.GetMetric()[0].GetGauge().GetValue() == want
 			}
 		}
 		return false
 	})
-	if n := ran.Load(); n != 0 {
-		t.Errorf("%d tasks ran a minute too early", n)
+}
+
+func TestAClaimGetsATaskForItsEnd(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	_, registry := h.delayed(servicestest.Redis(t).URL(), nil)
+	id := h.live(2, 1, "")
+	for user := range int64(3) {
+		token := h.orderToken(App, id, user+1)
+		want := 201
+		if user == 2 { // sold out
+			want = 409
+		}
+		h.expect(want, h.claim(App, id, token, user+1, "1"))
+		h.expect(want, h.claim(App, id, token, user+1, "1")) // the same answer again
 	}
+	h.waitForTasks(registry, 2)
 }

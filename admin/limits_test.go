@@ -61,6 +61,22 @@ func TestAShopperWhoOpensTooOftenIsToldToWait(t *testing.T) {
 	}
 }
 
+func TestAShopperWhoClaimsTooOftenIsToldToWait(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	id := h.live(5, 5, "")
+	h.limit(ratelimit.Config{User: few(3)})
+	token := h.orderToken(App, id, 42)
+	h.expect(201, h.claim(App, id, token, 42, "1"))
+	h.expect(201, h.claim(App, id, token, 42, "1"))
+	h.refusedTooMany(h.claim(App, id, token, 42, "1"))
+	h.refusedTooMany(h.send(App, "POST", "/v1/order-tokens", fmt.Sprintf(`{"userId":42,"promotionId":%q}`, id)))
+	h.expect(201, h.claim(App, id, h.orderToken(App, id, 43), 43, "1"))
+	if n := h.taken(id); n != 2.0 {
+		t.Errorf("%v units taken, want 2", n)
+	}
+}
+
 // Nothing of a request that comes too often is looked at, so none of it is kept: its key stays good.
 func TestARefusedRequestLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
