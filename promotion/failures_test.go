@@ -178,7 +178,7 @@ func (s shop) use(tx *gorm.DB, c promotion.Claim, at time.Time) (bool, error) {
 		return false, err
 	}
 	bought := promotion.Purchase{
-		DeviceID: 1001, OrderID: c.ClaimID, UserID: c.UserID, ProductID: 7, Quantity: 1, PriceMinor: 500, At: at,
+		DeviceID: 1001, OrderID: c.ClaimID, UserID: c.UserID, ProductID: 7, Quantity: 1, PriceMinor: 500, At: at, ReportedAt: at,
 	}
 	doors, err := promotion.OpenDoors(tx, offers, []promotion.Purchase{bought}, database.Optimistic)
 	if err != nil {
