@@ -22,15 +22,15 @@ type promotionCommand struct {
 type promotionCreate struct {
 	databaseFlags
 	Name     string        `arg:"" help:"What people call it."`
-	Product  int64         `required:"" help:"The product's number."`
-	Price    int64         `required:"" help:"What a unit costs with it, in minor units."`
-	Quota    int64         `required:"" help:"Units in all."`
-	PerUser  int64         `default:"1" help:"Units for each person."`
+	Product  int64         `required:"" min:"1" max:"9007199254740991" help:"The product's number."`
+	Price    int64         `required:"" min:"0" max:"9007199254740991" help:"What a unit costs with it, in minor units."`
+	Quota    int64         `required:"" min:"1" max:"1000000000" help:"Units in all."`
+	PerUser  int64         `default:"1" min:"1" max:"1000" help:"Units for each person."`
 	NoClaim  bool          `help:"It applies at the door to whoever comes first, and nobody claims it."`
 	Site     string        `help:"The cabinets of one site; the whole fleet without it."`
 	StartsAt time.Time     `required:"" placeholder:"TIME" help:"When it begins, such as 2026-12-24T10:00:00Z."`
 	EndsAt   time.Time     `required:"" placeholder:"TIME" help:"The first moment that no longer counts."`
-	ClaimTTL time.Duration `default:"15m" help:"How long a claim is good."`
+	ClaimTTL time.Duration `default:"15m" min:"1s" max:"168h" help:"How long a claim is good."`
 	Way      string        `enum:"database,redis" default:"database" help:"How claims are taken: ${enum}."`
 }
 
