@@ -17,26 +17,6 @@ type connector struct{ driver.Connector }
 
 const readCommitted = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
-// conn is a connection with the statements that it has prepared; they end with it.
-type conn struct {
-	driverConn
-
-	statements map[string]statement
-}
-
-// driverConn is what database/sql asks a connection for, and go-sql-driver's offers.
-type driverConn interface {
-	driver.Conn
-	driver.ConnPrepareContext
-	driver.ConnBeginTx
-	driver.ExecerContext
-	driver.QueryerContext
-	driver.NamedValueChecker
-	driver.Pinger
-	driver.SessionResetter
-	driver.Validator
-}
-
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	opened, err := c.Connector.Connect(ctx)
 	if err != nil {

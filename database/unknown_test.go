@@ -39,7 +39,7 @@ func TestLostConnections(t *testing.T) {
 		class    string // of the first attempt, as the log tells it
 		there    bool   // whether the second attempt finds what the first one wrote
 	}{
-		{"before BEGIN", once("START TRANSACTION", loseIt), 1, "retry", false},
+		{"before BEGIN", once("SET autocommit = 0", loseIt), 1, "retry", false},
 		{"before the statement", once("INSERT", loseIt), 2, "retry", false},
 		{"after the statement", once("INSERT", loseAnswer), 2, "retry", false},
 		{"before COMMIT", once("COMMIT", loseIt), 2, "unknown", false},

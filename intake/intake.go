@@ -175,9 +175,15 @@ func (i *Intake) settle(ctx context.Context, group []Message) {
 // tryGroup settles once, and returns the messages that the database had no room for.
 func (i *Intake) tryGroup(ctx context.Context, group []Message) []Message {
 	started := time.Now()
-	answers := i.Settlement.Settle(ctx, deliveries(group))
-	i.metrics.seconds.Observe(time.Since(started).Seconds())
 	var again []Message
+	i.Settlement.SettleAnd(ctx, deliveries(group), func(answers []settlement.Answer) {
+		i.metrics.seconds.Observe(time.Since(started).Seconds())
+		again = i.finishGroup(ctx, group, answers)
+	})
+	return again
+}
+
+func (i *Intake) finishGroup(ctx context.Context, group []Message, answers []settlement.Answer) (again []Message) {
 	var cause error
 	for n, answer := range answers {
 		switch {

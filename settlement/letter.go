@@ -135,7 +135,7 @@ func (s *Service) RetryDeadLetter(ctx context.Context, id int64) (Answer, error)
 	}
 	it := s.open(d)
 	it.retried = true
-	s.run(ctx, []*item{it})
+	s.remember(ctx, s.run(ctx, []*item{it}))
 	switch {
 	case it.answer.Err != nil:
 		return it.answer, it.answer.Err

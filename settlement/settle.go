@@ -46,29 +46,41 @@ type key struct {
 // Settle settles a group of 1 to any number of deliveries, in the order of their arrival, and
 // answers each. Where the group fails for a reason that one of them causes, it is split until
 // that one stands alone: only its Answer then has an Err.
-func (s *Service) Settle(ctx context.Context, deliveries []Delivery) []Answer {
+func (s *Service) Settle(ctx context.Context, deliveries []Delivery) (answers []Answer) {
+	s.SettleAnd(ctx, deliveries, func(a []Answer) { answers = a })
+	return answers
+}
+
+// SettleAnd is [Service.Settle] for who sends answers: it calls answer as soon as there are all, and does after it what no cabinet
+// needs to wait for.
+func (s *Service) SettleAnd(ctx context.Context, deliveries []Delivery, answer func([]Answer)) {
 	began := time.Now()
 	items := make([]*item, len(deliveries))
 	for i := range deliveries {
 		items[i] = s.open(deliveries[i])
 	}
 	s.metrics.since("decode", began)
-	s.run(ctx, items)
+	rest := s.run(ctx, items)
 	answers := make([]Answer, len(items))
 	for i, it := range items {
 		answers[i] = it.answer
 	}
-	return answers
+	answer(answers)
+	began = time.Now()
+	s.remember(ctx, rest)
+	s.metrics.since("remember", began)
 }
 
-func (s *Service) run(ctx context.Context, items []*item) {
+// run returns those that Redis didn't know.
+func (s *Service) run(ctx context.Context, items []*item) (rest []*item) {
 	began := time.Now()
-	rest := s.recall(ctx, items)
+	rest = s.recall(ctx, items)
 	s.metrics.since("recall", began)
 	_ = s.settle(ctx, rest, database.Optimistic) // each answer has it
 	for _, it := range items {
 		s.metrics.count(it)
 	}
+	return rest
 }
 
 // open decodes a delivery. An event that names another cabinet than its topic is never
@@ -114,7 +126,7 @@ func (s *Service) settle(ctx context.Context, items []*item, locking database.Lo
 	}
 	kept, err := s.try(ctx, items, locking)
 	if err == nil {
-		s.committed(ctx, items, kept)
+		s.committed(items, kept)
 		return nil
 	}
 	var parts [][]*item
@@ -230,12 +242,8 @@ func (s *Service) keep(tx *gorm.DB, items []*item, locking database.Locking, loo
 	return b, nil
 }
 
-// committed remembers outcomes, after COMMIT and never before (R1), and tells of what an
-// operator should hear.
-func (s *Service) committed(ctx context.Context, items []*item, kept *batch) {
-	began := time.Now()
-	s.remember(ctx, items)
-	s.metrics.since("remember", began)
+// committed tells of what an operator should hear.
+func (s *Service) committed(items []*item, kept *batch) {
 	for _, it := range items {
 		if it.letter != nil && !it.retried {
 			s.log.Warn("Message kept as a dead letter.", "reason", it.letter.reason, "topic", it.Topic, "detail", it.letter.detail)
