@@ -14,6 +14,8 @@ import (
 
 const (
 	streamsEvery = time.Second
+	// warmAhead is how long before its window a live promotion gets its counters.
+	warmAhead = time.Minute
 	// forgetAfter is how long this process keeps its writer for a promotion that nobody asks for and that has no epoch.
 	forgetAfter = time.Minute
 )
@@ -36,7 +38,7 @@ func (s *Service) sweepStreams(ctx context.Context) error {
 		return err
 	}
 	unfinished := map[int64]bool{}
-	errs := []error{s.warmUp(ctx)}
+	var errs []error
 	for _, e := range epochs {
 		unfinished[e.PromotionID] = true
 		if !s.redis.isDown() {
@@ -52,20 +54,21 @@ func (s *Service) warmCold(ctx context.Context) error {
 	if s.redis.isDown() {
 		return nil
 	}
-	cold, err := promotion.Cold(s.db.Read(ctx), database.Now())
+	cold, err := promotion.Cold(s.db.Read(ctx), database.Now(), warmAhead)
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for _, p := range cold {
 		c, err := s.countersOf(p) //nolint:contextcheck // the writers outlive the sweep
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = c.open(ctx)
 		}
-		if _, err := c.open(ctx); err != nil && !errors.Is(err, errNoCounters) {
-			return err
+		if err != nil && !errors.Is(err, errNoCounters) { // with these another process is at it, or the next round tries again
+			errs = append(errs, err)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (s *Service) sweepEpoch(ctx context.Context, e promotion.Epoch) error {

@@ -54,17 +54,3 @@ func ReadByTokens(tx *gorm.DB, promotionID int64, tokens []TokenID) (map[TokenID
 	}
 	return found.byToken, found.readTokens(tx, Promotion{PromotionID: promotionID}, asks)
 }
-
-// ToWarm finds the promotions of way [Redis] that are to have counters in Redis and have none: those that are warming, and live
-// ones that begin within some time. tx may be a plain read.
-func ToWarm(tx *gorm.DB, now time.Time, ahead time.Duration) ([]Promotion, error) {
-	var list []Promotion
-	err := tx.Raw(selected+` WHERE p.state IN ? AND p.ends_at > ? AND p.way = ? AND p.needs_claim
-		AND (p.state = ? OR p.starts_at > ? AND p.starts_at <= ?) AND NOT EXISTS (SELECT 1 FROM promotion_epochs e
-		WHERE e.promotion_id = p.promotion_id AND e.state IN ('warming', 'open')) ORDER BY p.promotion_id`,
-		[]State{Warming, Live}, now, Redis, Warming, now, now.Add(ahead)).Scan(&list).Error
-	if err != nil {
-		return nil, fmt.Errorf("find promotions that begin: %w", err)
-	}
-	return list, nil
-}
