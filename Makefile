@@ -22,7 +22,7 @@ GOLANGCI         := .tools/golangci-lint-$(GOLANGCI_VERSION)-$(shell go env GOVE
 # The packages that talk to the database.
 DATABASE_PACKAGES = $(patsubst %,./%/...,$(wildcard database migrations inventory fleet door archive settlement audit auditlog promotion claims reservation spreadsheet))
 
-.PHONY: help setup run bench test test-short test-mysql lint fuzz build audit fmt clean
+.PHONY: help setup run bench test test-short test-mysql storm lint fuzz build audit fmt clean
 
 help: ## shows this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ test-short: setup ## runs the tests that take no more than a few seconds each
 test-mysql: setup ## runs the tests of the packages that use the database on MySQL 9, which it unpacks into .tools
 	program=$$(scripts/mysql9) && DOORTAB_TEST_MYSQL=$$program \
 	  go test -race -shuffle=on -timeout=$(TEST_TIMEOUT) -p=$(PACKAGES_AT_ONCE) $(DATABASE_PACKAGES)
+
+storm: setup ## has 20,000 persons press for 500 units over HTTP while Redis, its data and the service are killed
+	DOORTAB_STORM=1 go test -count=1 -v -timeout=30m -run='^TestStorm$$' ./cmd/doortab
 
 lint: $(GOLANGCI) ## checks formatting, code (.golangci.yml), shell scripts and alert rules
 	@scripts/setup shellcheck
