@@ -208,13 +208,13 @@ func TestNothingIsFoundInRedisWhileClaimsAreInFlight(t *testing.T) {
 	f := newFast(t, servicestest.Redis(t).URL())
 	id := f.live(1_000_000, promotion.Redis)
 	other := f.serve()
-	until := time.Now().Add(4 * time.Second)
+	var over atomic.Bool
 	var made, users atomic.Int64
 	var shopping sync.WaitGroup
 	for worker := range 16 {
 		process := []*claims.Service{f.Service, other}[worker%2]
 		shopping.Go(func() {
-			for n := 0; time.Now().Before(until); n++ {
+			for n := 0; !over.Load(); n++ {
 				c, err := f.press(t.Context(), process, id, 1+users.Add(1))
 				if err != nil {
 					t.Error(err)
@@ -230,12 +230,13 @@ func TestNothingIsFoundInRedisWhileClaimsAreInFlight(t *testing.T) {
 		})
 	}
 	service, runs := f.reconciling(), 0
-	for ; time.Now().Before(until); runs++ {
+	for limit := time.Now().Add(enough); (runs < 4 || made.Load() < 500) && time.Now().Before(limit); runs++ {
 		if standing, _ := f.run(service, false); len(standing) > 0 {
 			t.Errorf("run %d finds %q", runs, standing[:min(len(standing), 5)])
 			break
 		}
 	}
+	over.Store(true)
 	shopping.Wait()
 	t.Logf("%d claims, %d runs", made.Load(), runs)
 	if runs < 2 || made.Load() < 500 {
