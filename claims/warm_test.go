@@ -63,3 +63,13 @@ func TestCountersAreReadyBeforeTheFirstShopper(t *testing.T) {
 	}
 	f.checkBooks(warm)
 }
+
+func TestAnEpochWhoseProcessDiedWhileItWarmedIsBegunAnew(t *testing.T) {
+	t.Parallel()
+	f := newFast(t, servicestest.Redis(t).URL(), 4)
+	p := f.shop.live(100, 1)
+	f.exec("INSERT INTO promotion_epochs (promotion_id, epoch, state, buckets, created_at) VALUES (?, 1, 'warming', 4, NOW(3))", p.PromotionID)
+	f.exec("UPDATE promotions SET way = 'redis' WHERE promotion_id = ?", p.PromotionID)
+	f.until("another epoch", func() bool { return f.epochs(p, "'open'") == 1 })
+	f.settled(p)
+}

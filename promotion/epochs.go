@@ -59,12 +59,12 @@ func UnfinishedEpochs(tx *gorm.DB) ([]Epoch, error) {
 	return found, nil
 }
 
-// Cold reads the promotions of the Redis way that have no epoch yet, or any more: those that are warming, and live ones that
-// have begun or begin within some time.
+// Cold reads the promotions of the Redis way that have no open epoch, also where one is warming, whose process may have died:
+// those that are warming, and live ones that have begun or begin within some time.
 func Cold(tx *gorm.DB, now time.Time, ahead time.Duration) (found []Promotion, err error) {
 	err = tx.Raw(selected+` WHERE p.state IN ('warming', 'live') AND p.ends_at > ? AND (p.state = 'warming' OR p.starts_at <= ?)
 		AND p.way = 'redis' AND p.needs_claim AND NOT EXISTS (
-		SELECT 1 FROM promotion_epochs e WHERE e.promotion_id = p.promotion_id AND e.state IN ('warming', 'open'))`,
+		SELECT 1 FROM promotion_epochs e WHERE e.promotion_id = p.promotion_id AND e.state = 'open')`,
 		now, now.Add(ahead)).Scan(&found).Error
 	if err != nil {
 		return nil, fmt.Errorf("look for promotions without an epoch: %w", err)
