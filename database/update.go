@@ -9,6 +9,15 @@ import (
 	"gorm.io/gorm"
 )
 
+// UpdateAll is [UpdateEach] for rows each of which must still be as keys say; [ErrConflict] where one isn't.
+func UpdateAll(tx *gorm.DB, table string, keys, set []Column, rows [][]any) error {
+	changed, err := UpdateEach(tx, table, keys, set, rows)
+	if err == nil && changed != int64(len(rows)) {
+		err = fmt.Errorf("update %s: %d of %d rows: %w", table, changed, len(rows), ErrConflict)
+	}
+	return err
+}
+
 // UpdateEach gives each row that its keys find values of its own, in one statement, and
 // returns how many rows that changed. A row of rows holds the keys, then the values; a column
 // may be both, as the version of a guarded update. The keys hold the primary key. Locks are

@@ -154,12 +154,8 @@ func (t *Tags) Write(tx *gorm.DB, now time.Time) error {
 		}
 	}
 	for some := range slices.Chunk(known, rowsAtOnce) {
-		changed, err := database.UpdateEach(tx, "epcs", tagKey, tagValues, some)
-		if err != nil {
+		if err := database.UpdateAll(tx, "epcs", tagKey, tagValues, some); err != nil {
 			return err
-		}
-		if changed != int64(len(some)) {
-			return fmt.Errorf("update epcs: %d of %d rows: %w", changed, len(some), database.ErrConflict)
 		}
 	}
 	err := database.Insert(tx, "epcs", tagColumns, fresh, "")

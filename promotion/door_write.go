@@ -37,7 +37,7 @@ func (a *account) moveQuota(tx *gorm.DB, promotionID int64) error {
 	case err != nil || met:
 		return err
 	case a.moved < 0:
-		return fmt.Errorf("give %d units back to promotion %d: its quota has fewer taken: run doortab reconcile", -a.moved, promotionID)
+		return wrongQuota(promotionID, a.moved)
 	default:
 		return fmt.Errorf("take %d units of promotion %d: %w", a.moved, promotionID, database.ErrConflict)
 	}
@@ -61,16 +61,7 @@ func (d *Doors) writePledges(tx *gorm.DB, now time.Time) error {
 		}
 		rows = append(rows, []any{id, c.before, string(Held), c.left, string(state), now})
 	}
-	return updateAll(tx, "claims",
+	return database.UpdateAll(tx, "claims",
 		[]database.Column{database.Int("claim_id"), database.Int("left_quantity"), database.Code("state")},
 		[]database.Column{database.Int("left_quantity"), database.Code("state"), database.Time("updated_at")}, rows)
-}
-
-// updateAll is [database.UpdateEach] for rows each of which must still be as it was read.
-func updateAll(tx *gorm.DB, table string, keys, set []database.Column, rows [][]any) error {
-	changed, err := database.UpdateEach(tx, table, keys, set, rows)
-	if err == nil && changed != int64(len(rows)) {
-		err = fmt.Errorf("update %s: %d of %d rows: %w", table, changed, len(rows), database.ErrConflict)
-	}
-	return err
 }

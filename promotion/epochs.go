@@ -76,15 +76,18 @@ func Cold(tx *gorm.DB, now time.Time, ahead time.Duration) (found []Promotion, e
 // nothing. Where there is one beyond after already, it returns that with begun false. It returns [ErrEpochOver] for a promotion
 // that is neither warming nor live.
 func BeginEpoch(tx *gorm.DB, promotionID, after int64, buckets int, now time.Time) (_ Epoch, begun bool, err error) {
-	if err := lockQuota(tx, promotionID); err != nil {
+	if _, err := lockQuota(tx, promotionID); err != nil {
 		return Epoch{}, false, err
 	}
 	current, err := CurrentEpoch(tx, promotionID)
 	if err != nil || current.Epoch > after {
 		return current, false, err
 	}
-	if p, err := Read(tx, promotionID); err != nil || p.State != Warming && p.State != Live {
-		return Epoch{}, false, errors.Join(err, fmt.Errorf("begin an epoch of promotion %d, which is %s: %w", promotionID, p.State, ErrEpochOver))
+	switch p, err := Read(tx, promotionID); {
+	case err != nil:
+		return Epoch{}, false, err
+	case p.State != Warming && p.State != Live:
+		return Epoch{}, false, fmt.Errorf("begin an epoch of promotion %d, which is %s: %w", promotionID, p.State, ErrEpochOver)
 	}
 	if current.Epoch != 0 {
 		if _, err := endEpoch(tx, promotionID, current.Epoch); err != nil {
@@ -125,7 +128,7 @@ func OpenEpoch(tx *gorm.DB, promotionID, epoch int64) error {
 // EndEpoch gives what an epoch's leases have left back to the quota, and leaves its streams to be drained. It reports false
 // where the epoch gave no units any more.
 func EndEpoch(tx *gorm.DB, promotionID, epoch int64) (ended bool, err error) {
-	if err := lockQuota(tx, promotionID); err != nil {
+	if _, err := lockQuota(tx, promotionID); err != nil {
 		return false, err
 	}
 	return endEpoch(tx, promotionID, epoch)
@@ -133,7 +136,7 @@ func EndEpoch(tx *gorm.DB, promotionID, epoch int64) (ended bool, err error) {
 
 // EndEpochs ends whatever epoch of the promotion gives units.
 func EndEpochs(tx *gorm.DB, promotionID int64) error {
-	if err := lockQuota(tx, promotionID); err != nil {
+	if _, err := lockQuota(tx, promotionID); err != nil {
 		return err
 	}
 	current, err := CurrentEpoch(tx, promotionID)
@@ -148,19 +151,6 @@ func EndEpochs(tx *gorm.DB, promotionID int64) error {
 func FinishEpoch(tx *gorm.DB, promotionID, epoch int64) error {
 	_, err := moveEpoch(tx, promotionID, epoch, EpochDone, "'draining'")
 	return err
-}
-
-// lockQuota makes whoever changes the leases or the epoch of a promotion wait for each other.
-func lockQuota(tx *gorm.DB, promotionID int64) error {
-	var found []int64
-	err := tx.Raw("SELECT taken FROM promotion_quota WHERE promotion_id = ? FOR UPDATE", promotionID).Scan(&found).Error
-	if err != nil {
-		return fmt.Errorf("lock the quota of promotion %d: %w", promotionID, err)
-	}
-	if len(found) == 0 {
-		return fmt.Errorf("promotion %d: %w", promotionID, ErrNotFound)
-	}
-	return nil
 }
 
 func moveEpoch(tx *gorm.DB, promotionID, epoch int64, to EpochState, from string) (changed bool, err error) {
@@ -191,22 +181,5 @@ func endEpoch(tx *gorm.DB, promotionID, epoch int64) (ended bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("revoke the leases of epoch %d of promotion %d: %w", epoch, promotionID, err)
 	}
-	return true, changeTaken(tx, promotionID, -rest)
-}
-
-// changeTaken raises or lowers what is taken of a quota whose row is locked.
-func changeTaken(tx *gorm.DB, promotionID, by int64) error {
-	if by == 0 {
-		return nil
-	}
-	result := tx.Exec("UPDATE promotion_quota SET taken = taken + ? WHERE promotion_id = ? AND taken + ? BETWEEN 0 AND quota",
-		by, promotionID, by)
-	if result.Error != nil {
-		return fmt.Errorf("change the quota of promotion %d: %w", promotionID, result.Error)
-	}
-	if result.RowsAffected != 1 {
-		return fmt.Errorf("change what is taken of promotion %d by %d: the row has other units than its leases "+
-			"(run doortab reconcile)", promotionID, by)
-	}
-	return nil
+	return true, moveLockedQuota(tx, promotionID, -rest)
 }

@@ -87,6 +87,26 @@ func TestAStatementThatFailsLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// A claim that came through Redis, of units that the quota has not as taken: it fails for good, so that it can be kept and shown, and
+// is not tried again for ever as if another writer were in the way.
+func TestAQuotaThatIsWrongIsNoConflict(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	p, e := s.opened(10, 1)
+	if _, err := s.lease(p, e.Epoch, nil, promotion.Want{Need: 5}); err != nil {
+		t.Fatal(err)
+	}
+	s.take(p, streamed(e, 0, 1, 1))
+	s.exec("UPDATE promotions SET per_user = 1 WHERE promotion_id = ?", p.PromotionID)
+	s.exec("UPDATE promotion_quota SET taken = 0 WHERE promotion_id = ?", p.PromotionID)
+	again := streamed(e, 0, 1, 1)
+	again.TokenID[15]++
+	_, err := s.tryTake(p, again) // beyond the limit by now: its unit would go back to the quota
+	if err == nil || database.ClassOf(err) != database.Permanent || !strings.Contains(err.Error(), "doortab reconcile") {
+		t.Errorf("%v, class %v", err, database.ClassOf(err))
+	}
+}
+
 // everything is what the tables of promotions hold.
 func (s shop) everything() string {
 	s.Helper()

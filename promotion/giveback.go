@@ -52,11 +52,7 @@ func endClaims(tx *gorm.DB, claims []Claim, to ClaimState, now time.Time) error 
 	for i, c := range claims {
 		rows[i] = []any{c.ClaimID, string(Held), c.Unused, string(to), now}
 	}
-	n, err := database.UpdateEach(tx, "claims",
+	return database.UpdateAll(tx, "claims",
 		[]database.Column{database.Int("claim_id"), database.Code("state"), database.Int("left_quantity")},
 		[]database.Column{database.Code("state"), database.Time("updated_at")}, rows)
-	if err == nil && n != int64(len(rows)) {
-		return fmt.Errorf("end claims as %s: %w", to, database.ErrConflict)
-	}
-	return err
 }

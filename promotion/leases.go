@@ -48,7 +48,8 @@ type Want struct {
 // that want some, in order: Most while the quota is far from its end, Need or what is left where it is near. It returns all
 // buckets as they are now, and [ErrEpochOver] where the epoch isn't open.
 func Lease(tx *gorm.DB, promotionID, epoch int64, revoked map[int]int64, wants []Want) ([]Bucket, error) {
-	if err := lockQuota(tx, promotionID); err != nil {
+	free, err := lockQuota(tx, promotionID)
+	if err != nil {
 		return nil, err
 	}
 	current, err := CurrentEpoch(tx, promotionID)
@@ -63,12 +64,8 @@ func Lease(tx *gorm.DB, promotionID, epoch int64, revoked map[int]int64, wants [
 		return nil, err
 	}
 	back := noteRevoked(buckets, revoked)
-	free, err := freeUnits(tx, promotionID)
-	if err != nil {
-		return nil, err
-	}
 	granted := grant(buckets, wants, free+back)
-	if err := changeTaken(tx, promotionID, granted-back); err != nil {
+	if err := moveLockedQuota(tx, promotionID, granted-back); err != nil {
 		return nil, err
 	}
 	return buckets, writeBuckets(tx, promotionID, epoch, buckets)
@@ -85,13 +82,6 @@ func noteRevoked(buckets []Bucket, revoked map[int]int64) (back int64) {
 		}
 	}
 	return back
-}
-
-func freeUnits(tx *gorm.DB, promotionID int64) (free int64, err error) {
-	if err := tx.Raw("SELECT quota - taken FROM promotion_quota WHERE promotion_id = ?", promotionID).Scan(&free).Error; err != nil {
-		return 0, fmt.Errorf("read the quota of promotion %d: %w", promotionID, err)
-	}
-	return free, nil
 }
 
 // grant gives each want its need first, and then the rest of its most, but no more than half of a fair share of what is left.

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"gorm.io/gorm"
-
-	"doortab/database"
 )
 
 // Ask asks for units of a promotion. Whoever makes one has verified its token for its person and app.
@@ -45,38 +43,14 @@ func Take(tx *gorm.DB, promotionID int64, asks []Ask, now time.Time) ([]Claim, e
 	if met, err := moveQuota(tx, promotionID, made.quota); err != nil {
 		return nil, err
 	} else if !met { // others took units meanwhile: what is left is decided one by one, with the row held
-		left, err := holdQuota(tx, promotionID)
+		left, err := lockQuota(tx, promotionID)
 		if err != nil {
 			return nil, err
 		}
 		made = decide(p, facts, asks, left, now)
-		if met, err := moveQuota(tx, promotionID, made.quota); err != nil {
+		if err := moveLockedQuota(tx, promotionID, made.quota); err != nil {
 			return nil, err
-		} else if !met {
-			return nil, fmt.Errorf("units of promotion %d: %w", promotionID, database.ErrConflict)
 		}
 	}
 	return made.claims, made.write(tx)
-}
-
-// moveQuota takes units from the quota, or gives them back where n is below 0. It tells whether there were that many.
-func moveQuota(tx *gorm.DB, promotionID, n int64) (met bool, err error) {
-	if n == 0 {
-		return true, nil
-	}
-	result := tx.Exec("UPDATE promotion_quota SET taken = taken + ? WHERE promotion_id = ? AND taken + ? <= quota AND taken + ? >= 0",
-		n, promotionID, n, n)
-	if result.Error != nil {
-		return false, fmt.Errorf("move quota of promotion %d by %d: %w", promotionID, n, result.Error)
-	}
-	return result.RowsAffected == 1, nil
-}
-
-// holdQuota returns the units that nobody has, and keeps others from taking them until the transaction ends.
-func holdQuota(tx *gorm.DB, promotionID int64) (left int64, err error) {
-	err = tx.Raw("SELECT quota - taken FROM promotion_quota WHERE promotion_id = ? FOR UPDATE", promotionID).Scan(&left).Error
-	if err != nil {
-		return 0, fmt.Errorf("hold quota of promotion %d: %w", promotionID, err)
-	}
-	return left, nil
 }

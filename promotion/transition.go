@@ -60,15 +60,5 @@ func Transition(tx *gorm.DB, promotionID int64, to State, now time.Time) (Promot
 		return Promotion{}, err
 	}
 	p.State = to
-	return p, RaiseMark(tx)
-}
-
-// RaiseMark tells every process that what it keeps of promotions is stale. Whoever changes what doors ask about promotions
-// calls it in the same transaction.
-func RaiseMark(tx *gorm.DB) error {
-	result := tx.Exec("UPDATE marks SET version = version + 1 WHERE name = 'promotions'")
-	if result.Error == nil && result.RowsAffected != 1 {
-		return fmt.Errorf("raise the mark of promotions: %d rows of marks changed instead of 1", result.RowsAffected)
-	}
-	return result.Error
+	return p, database.Raise(tx, database.Promotions)
 }

@@ -137,7 +137,7 @@ func (d *Doors) writeUses(tx *gorm.DB, now time.Time) error {
 			})
 		}
 	}
-	err := updateAll(tx, "promotion_uses", useKeyColumns, useKeyColumns[4:], known)
+	err := database.UpdateAll(tx, "promotion_uses", useKeyColumns, useKeyColumns[4:], known)
 	if err != nil {
 		return err
 	}

@@ -37,12 +37,8 @@ func countUsers(tx *gorm.DB, promotionID int64, read map[int64]userCount, counte
 	if err != nil {
 		return err
 	}
-	n, err := database.UpdateEach(tx, "promotion_users", append(slices.Clone(userKeys), database.Int("version")),
+	return database.UpdateAll(tx, "promotion_users", append(slices.Clone(userKeys), database.Int("version")),
 		[]database.Column{database.Int("taken"), database.Int("version")}, changed)
-	if err == nil && n != int64(len(changed)) {
-		return fmt.Errorf("person counters of promotion %d: %w", promotionID, database.ErrConflict)
-	}
-	return err
 }
 
 func (d *decision) writeUsers(tx *gorm.DB) error {

@@ -133,9 +133,5 @@ func lower(tx *gorm.DB, units map[Goods]int64) error {
 	for i, row := range rows {
 		changes[i] = []any{row.DeviceID, row.ProductID, row.Reserved, max(row.Reserved-units[row.Goods], 0)}
 	}
-	changed, err := database.UpdateEach(tx, "reserved_stock", goodsKey, goodsKey[2:], changes)
-	if err == nil && changed != int64(len(changes)) {
-		err = fmt.Errorf("update reserved_stock: %d of %d rows: %w", changed, len(changes), database.ErrConflict)
-	}
-	return err
+	return database.UpdateAll(tx, "reserved_stock", goodsKey, goodsKey[2:], changes)
 }

@@ -155,10 +155,10 @@ func (h *Holds) Write(tx *gorm.DB, now time.Time) error {
 			lines = append(lines, []any{own.DeviceID, own.ReservationID, product, own.left[product]})
 		}
 	}
-	if err := updateAll(tx, "reservations", holdKey, holdValues, holds); err != nil {
+	if err := database.UpdateAll(tx, "reservations", holdKey, holdValues, holds); err != nil {
 		return err
 	}
-	if err := updateAll(tx, "reservation_lines", lineKeys, lineValues, lines); err != nil {
+	if err := database.UpdateAll(tx, "reservation_lines", lineKeys, lineValues, lines); err != nil {
 		return err
 	}
 	return lower(tx, units)
@@ -210,12 +210,4 @@ func (h *hold) state() State {
 		}
 	}
 	return Used
-}
-
-func updateAll(tx *gorm.DB, table string, keys, set []database.Column, rows [][]any) error {
-	changed, err := database.UpdateEach(tx, table, keys, set, rows)
-	if err == nil && changed != int64(len(rows)) {
-		err = fmt.Errorf("update %s: %d of %d rows: %w", table, changed, len(rows), database.ErrConflict)
-	}
-	return err
 }
