@@ -29,10 +29,7 @@ var errNotPrepared = errors.New("statement is not prepared")
 // it. Outside of [DB.InTx], or where the server prepares it not, the text goes with its values in it.
 func execPrepared(tx *gorm.DB, text string, values []driver.Value) (changed int64, err error) {
 	if inside, ok := tx.Statement.ConnPool.(transaction); ok {
-		err = inside.conn.Raw(func(raw any) error {
-			changed, err = raw.(*conn).exec(text, values)
-			return err
-		})
+		changed, err = inside.exec(text, values)
 		if !errors.Is(err, errNotPrepared) {
 			return changed, err
 		}
@@ -42,6 +39,16 @@ func execPrepared(tx *gorm.DB, text string, values []driver.Value) (changed int6
 		args[i] = value
 	}
 	return exec(tx, text, args)
+}
+
+// exec keeps its error from [sql.Conn.Raw]: where that hears that the connection is gone, it waits until nobody uses it, and so for
+// the end of this very transaction. Its rollback finds out by itself.
+func (t transaction) exec(text string, values []driver.Value) (changed int64, err error) {
+	failed := t.conn.Raw(func(raw any) error {
+		changed, err = raw.(*conn).exec(text, values)
+		return nil
+	})
+	return changed, errors.Join(err, failed)
 }
 
 // exec runs a statement on the connection, whose transaction is open.
