@@ -167,8 +167,7 @@ func (s *Service) Claim(ctx context.Context, r Request) (promotion.Claim, error)
 
 // take picks the way.
 func (s *Service) take(ctx context.Context, p promotion.Promotion, a promotion.Ask) (promotion.Claim, error) {
-	// What the cache has as not live may have begun: the database knows.
-	if s.redis != nil && p.Way == promotion.Redis && p.LiveAt(a.At) {
+	if p.Way == promotion.Redis {
 		return s.takeFromRedis(ctx, p, a)
 	}
 	return s.takeFromDatabase(ctx, p.PromotionID, a)

@@ -48,7 +48,7 @@ type counters struct {
 	stop context.CancelFunc // of the writers
 }
 
-// countersOf returns those of a promotion, with writers that run.
+// countersOf returns those of a promotion, with writers that run where there is a Redis.
 func (s *Service) countersOf(p promotion.Promotion) (*counters, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,20 +61,27 @@ func (s *Service) countersOf(p promotion.Promotion) (*counters, error) {
 			service: s, redis: s.redis, promotionID: p.PromotionID, claimTTL: p.ClaimTTL(),
 			turn: make(chan struct{}, 1), sold: map[int64][]*sale{},
 		}
-		ctx, stop := context.WithCancel(s.ctx)
-		c.stop = stop
 		s.counters[p.PromotionID] = c
-		c.writers = [2]*writer{newWriter(c), newWriter(c)}
-		for _, w := range c.writers {
-			s.work.Go(func() { w.run(ctx) })
+		if s.redis != nil {
+			s.startWriters(c)
 		}
 	}
 	c.use()
 	return c, nil
 }
 
+func (s *Service) startWriters(c *counters) {
+	ctx, stop := context.WithCancel(s.ctx)
+	c.stop = stop
+	c.writers = [2]*writer{newWriter(c), newWriter(c)}
+	for _, w := range c.writers {
+		s.work.Go(func() { w.run(ctx) })
+	}
+}
+
 // takeFromRedis has an ask decided by the counters in Redis, or by the database where they can't. Nobody hears that a promotion
-// is sold out while units lie in leases.
+// is sold out while units lie in leases, whoever holds them: this process may have no Redis, or what it knows of the promotion
+// may be a second old.
 func (s *Service) takeFromRedis(ctx context.Context, p promotion.Promotion, a promotion.Ask) (promotion.Claim, error) {
 	c, err := s.countersOf(p) //nolint:contextcheck // the writers outlive the request
 	if err != nil {
@@ -100,7 +107,10 @@ func (s *Service) takeFromRedis(ctx context.Context, p promotion.Promotion, a pr
 			return claim, err
 		}
 		if looked++; looked < countersSought && !c.redis.isDown() && pause(ctx, countersAgain) {
-			continue // another process is about to sell them
+			if p, err = s.promotions.read(ctx, p.PromotionID); err != nil {
+				return promotion.Claim{}, err
+			}
+			continue // the promotion has just begun, or another process is about to sell them
 		}
 		if err := c.endAny(ctx); err != nil {
 			return promotion.Claim{}, err
@@ -132,6 +142,9 @@ var (
 // take asks the person's bucket. It returns errLeased or errAgain where the same ask may fare better now, and errNoCounters
 // where the database has to decide.
 func (c *counters) take(ctx context.Context, p promotion.Promotion, a promotion.Ask) (promotion.Claim, error) {
+	if c.redis == nil || !p.LiveAt(a.At) {
+		return promotion.Claim{}, errNoCounters
+	}
 	e, err := c.open(ctx)
 	if err != nil {
 		return promotion.Claim{}, err

@@ -38,7 +38,7 @@ func (s *Service) TakenBack(ctx context.Context, reviewID int64, returns []promo
 // marked as sold out may not be. It is not needed for correctness: a count that stays too high keeps its person from another
 // claim until the next epoch, a mark stays for a second.
 func (s *Service) lower(ctx context.Context, list []gone) {
-	if s.redis == nil || s.redis.isDown() {
+	if s.redis.isDown() {
 		return
 	}
 	of := map[int64][]gone{}

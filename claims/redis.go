@@ -115,8 +115,8 @@ func (r *Redis) Breaker() gobreaker.State {
 	return r.breaker.State()
 }
 
-// isDown tells whether Redis is being left alone. One that may be tried is not down.
-func (r *Redis) isDown() bool { return r.breaker.State() == gobreaker.StateOpen }
+// isDown tells whether Redis is being left alone, or isn't there. One that may be tried is not down.
+func (r *Redis) isDown() bool { return r == nil || r.breaker.State() == gobreaker.StateOpen }
 
 // pipeline runs commands in one round trip, in which each must bear a second run, and not at all while Redis counts as down.
 // It fails where one of them got no answer; what Redis answered otherwise is in each command.

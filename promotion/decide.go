@@ -99,6 +99,8 @@ func (d *decision) refusal(a Ask) Refusal {
 		return NoClaimNeeded
 	case a.Source == nil && !d.promotion.LiveAt(a.At):
 		return NotLive
+	case a.Source != nil && !d.promotion.gaveAt(a.At):
+		return NotLive
 	case a.Source == nil && d.left < a.Quantity:
 		return SoldOut
 	case d.facts.users[a.UserID].taken+d.counted[a.UserID]+a.Quantity > d.promotion.PerUser:

@@ -65,6 +65,7 @@ type Promotion struct {
 	State       State
 	Taken       int64 // units that are held, used or leased
 	CreatedAt   time.Time
+	UpdatedAt   time.Time // since when it is in its state
 }
 
 // ClaimTTL is how long a claim is good.
@@ -78,8 +79,12 @@ func (p Promotion) LiveAt(at time.Time) bool {
 	return p.State == Live && !at.Before(p.StartsAt) && at.Before(p.EndsAt)
 }
 
+// gaveAt tells whether a promotion that gave units at a moment, as somebody says who may not have heard of its last change, did so.
+func (p Promotion) gaveAt(at time.Time) bool { return p.State == Live || at.Before(p.UpdatedAt) }
+
 const selected = `SELECT p.promotion_id, p.name, p.product_id, p.price_minor, p.quota, p.per_user, p.needs_claim, p.site, p.starts_at,
-  p.ends_at, p.claim_ttl_s, p.way, p.state, q.taken, p.created_at FROM promotions p JOIN promotion_quota q ON q.promotion_id = p.promotion_id`
+  p.ends_at, p.claim_ttl_s, p.way, p.state, q.taken, p.created_at, p.updated_at
+  FROM promotions p JOIN promotion_quota q ON q.promotion_id = p.promotion_id`
 
 // Create adds a draft in the caller's transaction; PromotionID, State, Taken and CreatedAt are assigned, and Way and ClaimTTLS
 // have defaults. It returns [ErrInvalid] for values out of range and [ErrUnknownProduct].
@@ -112,7 +117,7 @@ func Create(tx *gorm.DB, p Promotion, now time.Time) (Promotion, error) {
 }
 
 func (p Promotion) draft(now time.Time) Promotion {
-	p.PromotionID, p.State, p.Taken, p.CreatedAt = database.NewID(now), Draft, 0, now
+	p.PromotionID, p.State, p.Taken, p.CreatedAt, p.UpdatedAt = database.NewID(now), Draft, 0, now, now
 	p.StartsAt, p.EndsAt = p.StartsAt.UTC().Truncate(time.Millisecond), p.EndsAt.UTC().Truncate(time.Millisecond)
 	if p.Way == "" {
 		p.Way = Database

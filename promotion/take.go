@@ -20,8 +20,8 @@ type Ask struct {
 
 // Take decides a group of asks of one promotion, in their order, and returns a claim for each: held, the one that its token
 // made before, or refused. Nobody is refused while units are left. A refused ask leaves nothing behind and its token unused,
-// but one with a Source is kept, since it may have been answered already; it is decided by the state that its script saw, and
-// takes the units that were leased to its bucket where the books have them there. now is the decision's time.
+// but one with a Source is kept, since it may have been answered already; it is decided by the state and window of when it was
+// asked, and takes the units that were leased to its bucket where the books have them there. now is the decision's time.
 //
 // Take reads without locks, plans, and writes with guards: [database.ErrConflict] has the caller's transaction run again. It
 // returns [ErrInvalid] for a quantity out of range and [ErrNotFound].

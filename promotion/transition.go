@@ -59,6 +59,6 @@ func Transition(tx *gorm.DB, promotionID int64, to State, now time.Time) (Promot
 	if err != nil {
 		return Promotion{}, err
 	}
-	p.State = to
+	p.State, p.UpdatedAt = to, now
 	return p, database.Raise(tx, database.Promotions)
 }
