@@ -18,7 +18,7 @@ type claimView struct {
 	ClaimID     string               `json:"claimId"`
 	PromotionID string               `json:"promotionId"`
 	UserID      int64                `json:"userId"`
-	State       promotion.ClaimState `json:"state" enum:"held,used,returned,expired,pending"`
+	State       promotion.ClaimState `json:"state" enum:"held,used,returned,expired,pending,refused" doc:"refused: of a dead letter alone."`
 	Quantity    int64                `json:"quantity"`
 	Left        int64                `json:"left" doc:"Units that the claim still holds."`
 	ExpiresAt   time.Time            `json:"expiresAt"`

@@ -90,6 +90,7 @@ var outcomes = []struct {
 	{door.ErrCabinetBusy, http.StatusConflict, "cabinet-busy"},
 	{door.ErrUserBusy, http.StatusConflict, "user-busy"},
 	{settlement.ErrStillDead, http.StatusConflict, "still-dead"},
+	{claims.ErrUnreadable, http.StatusConflict, "still-dead"},
 	{tasks.ErrStillFails, http.StatusConflict, "still-fails"},
 	{settlement.ErrPayloadCut, http.StatusConflict, "payload-cut"},
 	{settlement.ErrDecided, http.StatusConflict, "decided"},

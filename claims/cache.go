@@ -25,7 +25,7 @@ type cache struct {
 }
 
 type entry struct {
-	turn      chan struct{} // whoever reads has put something in
+	turn      turn // of who reads
 	promotion promotion.Promotion
 	err       error // nil or promotion.ErrNotFound
 	readAt    time.Time
@@ -36,12 +36,10 @@ func newCache(db *database.DB) *cache { return &cache{db: db, entries: map[int64
 // read returns a promotion, or [promotion.ErrNotFound]. Of many who ask for one at a time, one reads.
 func (c *cache) read(ctx context.Context, promotionID int64) (promotion.Promotion, error) {
 	e := c.entry(promotionID)
-	select {
-	case e.turn <- struct{}{}:
-	case <-ctx.Done():
-		return promotion.Promotion{}, ctx.Err()
+	if err := e.turn.take(ctx); err != nil {
+		return promotion.Promotion{}, err
 	}
-	defer func() { <-e.turn }()
+	defer e.turn.leave()
 	if time.Since(e.readAt) < cacheFor {
 		return e.promotion, e.err
 	}
@@ -59,7 +57,7 @@ func (c *cache) entry(promotionID int64) *entry {
 	e := c.entries[promotionID]
 	if e == nil {
 		c.makeRoom()
-		e = &entry{turn: make(chan struct{}, 1)}
+		e = &entry{turn: newTurn()}
 		c.entries[promotionID] = e
 	}
 	return e

@@ -30,8 +30,9 @@ type counters struct {
 	promotionID int64
 	claimTTL    time.Duration
 
-	turn    chan struct{} // held by who begins an epoch
-	writers [2]*writer    // each of the buckets that leave its rest
+	beginning turn       // an epoch
+	ending    turn       // what is over
+	writers   [2]*writer // each of the buckets that leave its rest
 
 	mu       sync.Mutex
 	current  *epoch // nil: none is known to be open
@@ -59,7 +60,7 @@ func (s *Service) countersOf(p promotion.Promotion) (*counters, error) {
 	if c == nil {
 		c = &counters{
 			service: s, redis: s.redis, promotionID: p.PromotionID, claimTTL: p.ClaimTTL(),
-			turn: make(chan struct{}, 1), sold: map[int64][]*sale{},
+			beginning: newTurn(), ending: newTurn(), sold: map[int64][]*sale{},
 		}
 		s.counters[p.PromotionID] = c
 		if s.redis != nil {

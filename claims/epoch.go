@@ -35,23 +35,18 @@ func (c *counters) open(ctx context.Context) (*epoch, error) {
 	if e, err := c.known(); e != nil || err != nil {
 		return e, err
 	}
-	select {
-	case c.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := c.beginning.take(ctx); err != nil {
+		return nil, err
 	}
-	defer func() { <-c.turn }()
+	defer c.beginning.leave()
 	if e, err := c.known(); e != nil || err != nil { // whoever had the turn before
 		return e, err
 	}
-	e, err := c.renew(ctx)
+	e, err := c.renew(c.service.ctx) //nolint:contextcheck // an epoch is for all, and not left half loaded by a shopper who goes
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
 		c.retryAt = time.Now().Add(renewAgain)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
 		return nil, errors.Join(errNoCounters, err)
 	}
 	c.current = e
@@ -70,7 +65,7 @@ func (c *counters) known() (*epoch, error) {
 	return nil, nil
 }
 
-// renew finds the epoch that is open, or begins one, with the turn held.
+// renew finds the epoch that is open, or begins one, in its turn.
 func (c *counters) renew(ctx context.Context) (*epoch, error) {
 	c.mu.Lock()
 	after := c.over
@@ -198,12 +193,17 @@ func (l *loading) flush() error {
 	return err
 }
 
-// returnLeases gives the leases of epochs back that this process can't ask any more.
+// returnLeases gives the leases of epochs back that this process can't ask any more. Of many who ask at a time, one does it.
 func (c *counters) returnLeases(ctx context.Context) error {
-	c.mu.Lock()
-	over, returned := c.over, c.returned
-	c.mu.Unlock()
-	if over == returned {
+	if c.unreturned() == 0 {
+		return nil
+	}
+	if err := c.ending.take(ctx); err != nil {
+		return err
+	}
+	defer c.ending.leave()
+	over := c.unreturned()
+	if over == 0 { // whoever had the turn before
 		return nil
 	}
 	err := c.service.db.InTx(ctx, func(tx *gorm.DB) error {
@@ -217,6 +217,16 @@ func (c *counters) returnLeases(ctx context.Context) error {
 	defer c.mu.Unlock()
 	c.returned = max(c.returned, over)
 	return nil
+}
+
+// unreturned is the last epoch that is over and may hold leases; 0 where there is none.
+func (c *counters) unreturned() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over == c.returned {
+		return 0
+	}
+	return c.over
 }
 
 // holdsLeases tells whether units lie in the leases of an open epoch.

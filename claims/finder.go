@@ -2,14 +2,19 @@ package claims
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"doortab/promotion"
 )
 
-// findAgain is how long the finder waits before it looks again for claims that weren't there.
-const findAgain = 20 * time.Millisecond
+const (
+	// findAgain is how long the finder waits before it looks again for claims that weren't there.
+	findAgain = 20 * time.Millisecond
+	// findLater is how long it leaves a database alone that didn't answer.
+	findLater = 500 * time.Millisecond
+)
 
 // finder looks in the database for sales that another process may have written, or wrote long ago: those of many at a time by
 // one statement for each promotion.
@@ -53,12 +58,16 @@ func (f *finder) run(ctx context.Context, s *Service) {
 		f.mu.Lock()
 		missing, f.asked = append(missing, f.asked...), nil
 		f.mu.Unlock()
-		missing = f.find(ctx, s, missing)
+		var err error
+		if missing, err = f.find(ctx, s, missing); err != nil && ctx.Err() == nil {
+			s.log.Warn("Claims that another process wrote could not be looked for.", "error", err)
+			pause(ctx, findLater)
+		}
 	}
 }
 
 // find returns those that aren't there yet. A database that doesn't answer leaves all of them.
-func (f *finder) find(ctx context.Context, s *Service, sales []*sale) (missing []*sale) {
+func (f *finder) find(ctx context.Context, s *Service, sales []*sale) (missing []*sale, err error) {
 	of := map[*counters][]*sale{}
 	for _, sale := range sales {
 		of[sale.counters] = append(of[sale.counters], sale)
@@ -72,13 +81,10 @@ func (f *finder) find(ctx context.Context, s *Service, sales []*sale) (missing [
 		if len(tokens) == 0 {
 			continue
 		}
-		found, err := promotion.ReadByTokens(s.db.Read(ctx), c.promotionID, tokens)
-		if err != nil {
-			s.log.Warn("Claims that another process wrote could not be looked for.", "promotion", c.promotionID, "error", err)
-		}
-		missing = append(missing, c.found(sales, found)...)
+		found, failed := promotion.ReadByTokens(s.db.Read(ctx), c.promotionID, tokens)
+		missing, err = append(missing, c.found(sales, found)...), errors.Join(err, failed)
 	}
-	return missing
+	return missing, err
 }
 
 // waited leaves out the sales for which nobody waits any more.

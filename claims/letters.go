@@ -20,8 +20,13 @@ import (
 // LetterWriteBack is the reason of a dead letter that holds a claim which Redis gave and the database didn't take.
 const LetterWriteBack = "write_back"
 
-// ErrNotClaim says that a dead letter holds no claim.
-var ErrNotClaim = errors.New("is no claim")
+// Errors of a dead letter's retry; their texts are fit for a user.
+var (
+	// ErrNotClaim says that a dead letter is of another kind.
+	ErrNotClaim = errors.New("is no claim")
+	// ErrUnreadable says that it is an entry of a stream that no claim can be read from.
+	ErrUnreadable = errors.New("no claim can be read from it: discard it")
+)
 
 const maxDetail = 500 // characters that the column takes
 
@@ -57,7 +62,7 @@ func (c *counters) letter(entry streamed) letter {
 func (l letter) ask() (promotion.Ask, error) {
 	token, err := hex.DecodeString(l.TokenID)
 	if err != nil || len(token) != len(promotion.TokenID{}) {
-		return promotion.Ask{}, fmt.Errorf("entry of bucket %d of promotion %d %w that can be written: discard it", l.Bucket, l.PromotionID, ErrNotClaim)
+		return promotion.Ask{}, fmt.Errorf("entry %q of bucket %d of promotion %d: %w", l.Malformed, l.Bucket, l.PromotionID, ErrUnreadable)
 	}
 	return promotion.Ask{
 		ClaimID: l.ClaimID, UserID: l.UserID, TokenID: promotion.TokenID(token), App: l.App, Quantity: l.Quantity, At: l.At,
@@ -100,7 +105,8 @@ func insertLetter(tx *gorm.DB, topic string, payload []byte, detail string, now 
 }
 
 // RetryDeadLetter writes the claim of a dead letter, or decides it anew where its units went back meanwhile, and removes the
-// letter. It returns the claim, held or refused, and [ErrNotClaim] for a letter that holds none.
+// letter. It returns the claim, held or refused, [ErrNotClaim] for a letter that isn't there or is of another kind, and
+// [ErrUnreadable].
 func (s *Service) RetryDeadLetter(ctx context.Context, id int64) (claim promotion.Claim, err error) {
 	err = s.db.InTx(ctx, func(tx *gorm.DB) error {
 		l, err := readLetter(tx, id)

@@ -82,7 +82,7 @@ func TestAnEntryThatIsNoClaimBecomesADeadLetter(t *testing.T) {
 		t.Errorf("%d dead letters", n)
 	}
 	id := f.number("SELECT MIN(dead_letter_id) FROM dead_letters")
-	if _, err := f.RetryDeadLetter(t.Context(), id); !errors.Is(err, claims.ErrNotClaim) {
+	if _, err := f.RetryDeadLetter(t.Context(), id); !errors.Is(err, claims.ErrUnreadable) {
 		t.Errorf("retried: %v", err)
 	}
 	f.checkRedis(p)

@@ -119,8 +119,13 @@ func (r *Redis) Breaker() gobreaker.State {
 func (r *Redis) isDown() bool { return r == nil || r.breaker.State() == gobreaker.StateOpen }
 
 // pipeline runs commands in one round trip, in which each must bear a second run, and not at all while Redis counts as down.
-// It fails where one of them got no answer; what Redis answered otherwise is in each command.
+// It fails where one of them got no answer; what Redis answered otherwise is in each command. A caller that goes meanwhile must
+// not look like a Redis that fails.
 func (r *Redis) pipeline(ctx context.Context, add func(pipeliner)) ([]redis.Cmder, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx = context.WithoutCancel(ctx)
 	var answers []redis.Cmder
 	_, err := r.breaker.Execute(func() (struct{}, error) {
 		answers, _ = r.client.Pipelined(ctx, func(p pipeliner) error {

@@ -84,7 +84,7 @@ func (s *Service) sweepEpoch(ctx context.Context, e promotion.Epoch) error {
 	switch {
 	case e.State == promotion.EpochDraining:
 		return c.finish(ctx, of)
-	case e.State == promotion.EpochOpen && givesNoMore(p, database.Now()):
+	case givesNoMore(p, database.Now()): // also one that is warming, whose process may have died
 		return s.db.InTx(ctx, func(tx *gorm.DB) error {
 			_, err := promotion.EndEpoch(tx, e.PromotionID, e.Epoch)
 			return err

@@ -1,6 +1,8 @@
 package claims_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -62,6 +64,52 @@ func TestCountersAreReadyBeforeTheFirstShopper(t *testing.T) {
 		t.Errorf("%+v: not of the epoch that was warmed", c)
 	}
 	f.checkBooks(warm)
+}
+
+// A shopper who goes while the counters of all are being loaded leaves them to be loaded.
+func TestAShopperWhoGoesLeavesNoEpochHalfLoaded(t *testing.T) {
+	t.Parallel()
+	f := newFast(t, servicestest.Redis(t).URL(), 4)
+	p := f.shop.live(100, 1)
+	tx, err := f.db.SQL().BeginTx(t.Context(), nil)
+	if err == nil {
+		_, err = tx.Exec("SELECT * FROM promotion_quota WHERE promotion_id = ? FOR UPDATE", p.PromotionID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.exec("UPDATE promotions SET way = 'redis' WHERE promotion_id = ?", p.PromotionID)
+	shopper, leave := context.WithCancel(t.Context())
+	went := make(chan error, 1)
+	request := f.request(p, 1, 1)
+	go func() {
+		_, err := f.Claim(shopper, request)
+		went <- err
+	}()
+	f.until("somebody begins an epoch", func() bool {
+		return f.number(`SELECT COUNT(*) FROM information_schema.processlist
+			WHERE db = DATABASE() AND info LIKE '%FROM promotion_quota%FOR UPDATE' AND id <> CONNECTION_ID()`) > 0
+	})
+	leave()
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-went; !errors.Is(err, context.Canceled) {
+		t.Errorf("who went heard %v", err)
+	}
+	f.until("counters", func() bool { return f.epochs(p, "'open'") == 1 })
+	if n := f.epochs(p, "'warming', 'open', 'draining', 'done'"); n != 1 {
+		t.Errorf("%d epochs were begun", n)
+	}
+}
+
+func TestAnEpochThatWarmsWhenItsPromotionIsOverEnds(t *testing.T) {
+	t.Parallel()
+	f := newFast(t, servicestest.Redis(t).URL(), 4)
+	p := f.shop.live(100, 1)
+	f.exec("UPDATE promotions SET way = 'redis', ends_at = NOW(3) WHERE promotion_id = ?", p.PromotionID)
+	f.exec("INSERT INTO promotion_epochs (promotion_id, epoch, state, buckets, created_at) VALUES (?, 1, 'warming', 4, NOW(3))", p.PromotionID)
+	f.until("its end", func() bool { return f.epochs(p, "'done'") == 1 })
 }
 
 func TestAnEpochWhoseProcessDiedWhileItWarmedIsBegunAnew(t *testing.T) {
