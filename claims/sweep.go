@@ -3,6 +3,7 @@ package claims
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -85,15 +86,54 @@ func (s *Service) sweepEpoch(ctx context.Context, e promotion.Epoch) error {
 	case e.State == promotion.EpochDraining:
 		return c.finish(ctx, of)
 	case givesNoMore(p, database.Now()): // also one that is warming, whose process may have died
-		return s.db.InTx(ctx, func(tx *gorm.DB) error {
-			_, err := promotion.EndEpoch(tx, e.PromotionID, e.Epoch)
-			return err
-		})
+		_, err := s.endEpoch(ctx, e)
+		return err
 	case e.State == promotion.EpochOpen:
-		c.ringAll(of, true)
-		return c.measure(ctx, of)
+		return c.sweep(ctx, of)
 	}
 	return nil
+}
+
+// sweep has what the streams of an open epoch hold written.
+func (c *counters) sweep(ctx context.Context, e *epoch) error {
+	switch lost, err := c.redis.lost(ctx, e); {
+	case err != nil:
+		return err
+	case lost:
+		return c.replace(ctx, e)
+	}
+	c.ringAll(e, true)
+	return c.measure(ctx, e)
+}
+
+func (s *Service) endEpoch(ctx context.Context, e promotion.Epoch) (ended bool, err error) {
+	err = s.db.InTx(ctx, func(tx *gorm.DB) (err error) {
+		ended, err = promotion.EndEpoch(tx, e.PromotionID, e.Epoch)
+		return err
+	})
+	return ended, err
+}
+
+// lost tells whether Redis knows nothing of an epoch that is open, as after a restart without its data.
+func (r *Redis) lost(ctx context.Context, e *epoch) (bool, error) {
+	answers, err := r.pipeline(ctx, func(p pipeliner) {
+		for _, k := range e.keys {
+			p.Exists(ctx, k.units)
+		}
+	})
+	known := func(answer redis.Cmder) bool { return answer.(*redis.IntCmd).Val() > 0 }
+	return err == nil && !slices.ContainsFunc(answers, known), err
+}
+
+// replace ends an epoch that Redis has lost, so that fresh counters follow without a shopper who finds it out.
+func (c *counters) replace(ctx context.Context, e *epoch) error {
+	c.lose(e)
+	ended, err := c.service.endEpoch(ctx, e.Epoch)
+	if ended && err == nil {
+		c.service.log.Warn("Redis has lost the counters of a promotion, which gets fresh ones.",
+			"promotion", c.promotionID, "epoch", e.Epoch.Epoch)
+	}
+	return err
 }
 
 // givesNoMore tells whether a promotion's time is over: what is leased then goes back without anybody's doing.

@@ -7,6 +7,7 @@ import (
 
 	"doortab/database"
 	"doortab/promotion"
+	"doortab/services"
 	"doortab/services/servicestest"
 )
 
@@ -43,4 +44,23 @@ func TestCountersFollowThePromotionsState(t *testing.T) {
 	if taken := f.number("SELECT taken FROM promotion_quota WHERE promotion_id = ?", p.PromotionID); taken != 0 {
 		t.Errorf("%d units lie in leases", taken)
 	}
+}
+
+// A Redis that comes back empty is no reason to wait for a shopper: until then its units would lie in leases.
+func TestCountersThatRedisLostAreReplaced(t *testing.T) {
+	t.Parallel()
+	own := servicestest.Start(t, services.Options{Redis: &services.RedisOptions{}}).Redis
+	f := newFast(t, own.URL(), 4)
+	p := f.live(40, 1)
+	f.open(p)
+	if err := f.client.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	f.until("a second epoch", func() bool {
+		e, err := promotion.CurrentEpoch(f.db.Read(t.Context()), p.PromotionID)
+		return err == nil && e.Epoch == 2 && e.State == promotion.EpochOpen
+	})
+	f.settled(p)
+	f.checkBooks(p)
+	f.checkRedis(p)
 }
