@@ -55,6 +55,9 @@ func (o *outage) note(ctx context.Context, err error) {
 		}
 		return
 	}
+	if errors.Is(ctx.Err(), context.Canceled) { // who asked has gone, which says nothing of Redis
+		return
+	}
 	var network net.Error
 	if o.now.CompareAndSwap(false, true) && !errors.Is(err, redis.ErrClosed) {
 		o.log.Warn("Redis does not answer; the sweeps end what is overdue.", "timeout", errors.As(err, &network) && network.Timeout(), "error", err)

@@ -282,6 +282,20 @@ func TestARedisThatDiesIsDoneWithoutAndTakenUpAgain(t *testing.T) {
 	}
 }
 
+// Somebody who asks for the list and goes must not have tasks let go as if Redis were away.
+func TestACallerWhoHasGoneIsNoOutage(t *testing.T) {
+	t.Parallel()
+	q := queue(t, Config{RedisURL: servicestest.Redis(t).URL(), Installation: uuid.NewString()})
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := q.ListFailed(gone, nil, 10); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if q.outage.lasts() {
+		t.Error("Redis counts as away")
+	}
+}
+
 func TestStopWaitsForWhatRunsAndSchedulesWhatWaits(t *testing.T) {
 	t.Parallel()
 	c := Config{RedisURL: servicestest.Redis(t).URL(), Installation: uuid.NewString()}
