@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -91,7 +90,7 @@ func (s *Server) claimRoutes() {
 }
 
 func (s *Server) createOrderToken(ctx context.Context, in *orderTokenInput) (*orderTokenOutput, error) {
-	id, err := promotionID(in.Body.PromotionID)
+	id, err := parseID("promotion", in.Body.PromotionID)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +101,7 @@ func (s *Server) createOrderToken(ctx context.Context, in *orderTokenInput) (*or
 }
 
 func (s *Server) createClaim(ctx context.Context, in *claimInput) (*claimOutput, error) {
-	id, err := promotionID(in.PromotionID)
+	id, err := parseID("promotion", in.PromotionID)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +129,7 @@ func claimAnswer(c promotion.Claim, status int) *claimOutput {
 }
 
 func (s *Server) getClaim(ctx context.Context, in *claimPath) (*claimOutput, error) {
-	id, err := claimID(in.ClaimID)
+	id, err := parseID("claim", in.ClaimID)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +147,7 @@ func (s *Server) getClaim(ctx context.Context, in *claimPath) (*claimOutput, err
 }
 
 func (s *Server) returnClaim(ctx context.Context, in *claimPath) (*struct{ Body claimView }, error) {
-	id, err := claimID(in.ClaimID)
+	id, err := parseID("claim", in.ClaimID)
 	if err != nil {
 		return nil, err
 	}
@@ -158,11 +157,3 @@ func (s *Server) returnClaim(ctx context.Context, in *claimPath) (*struct{ Body 
 
 // seesClaim: an app sees the claims that were made with its tokens, staff sees all.
 func (p principal) seesClaim(c promotion.Claim) bool { return p.Role != App || c.App == p.Name }
-
-func claimID(text string) (int64, error) {
-	id, ok := settlement.ParseID(text)
-	if !ok {
-		return 0, fmt.Errorf("claim %q: %w", text, promotion.ErrNoClaim)
-	}
-	return id, nil
-}

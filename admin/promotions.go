@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -109,7 +108,7 @@ func (s *Server) listPromotions(ctx context.Context, in *listPromotionsInput) (*
 }
 
 func (s *Server) getPromotion(ctx context.Context, in *promotionPath) (*struct{ Body promotionView }, error) {
-	id, err := promotionID(in.PromotionID)
+	id, err := parseID("promotion", in.PromotionID)
 	if err != nil {
 		return nil, err
 	}
@@ -118,19 +117,11 @@ func (s *Server) getPromotion(ctx context.Context, in *promotionPath) (*struct{ 
 }
 
 func transitionPromotion(c change, in *transitionInput) (*promotionView, error) {
-	id, err := promotionID(in.PromotionID)
+	id, err := parseID("promotion", in.PromotionID)
 	if err != nil {
 		return nil, err
 	}
 	p, err := promotion.Transition(c.tx, id, in.Body.To, c.now)
 	view := viewPromotion(p)
 	return &view, err
-}
-
-func promotionID(text string) (int64, error) {
-	id, ok := settlement.ParseID(text)
-	if !ok {
-		return 0, fmt.Errorf("promotion %q: %w", text, promotion.ErrNotFound)
-	}
-	return id, nil
 }

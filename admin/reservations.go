@@ -72,15 +72,6 @@ type reservationPath struct {
 	ReservationID string `path:"reservationId" maxLength:"64"`
 }
 
-// id: what is no id names nothing that exists.
-func (p reservationPath) id() (int64, error) {
-	id, ok := settlement.ParseID(p.ReservationID)
-	if !ok {
-		return 0, reservation.ErrNotFound
-	}
-	return id, nil
-}
-
 func (s *Server) reservationRoutes() {
 	changeRoute(s, Operator, withoutKeyToo(forApps(huma.Operation{
 		OperationID: "createReservation", Method: http.MethodPost, Path: "/v1/reservations", DefaultStatus: http.StatusCreated,
@@ -137,7 +128,7 @@ func (s *Server) listReservations(ctx context.Context, in *reservationsInput) (*
 }
 
 func (s *Server) getReservation(ctx context.Context, in *reservationPath) (*struct{ Body reservationView }, error) {
-	id, err := in.id()
+	id, err := parseID("reservation", in.ReservationID)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +138,7 @@ func (s *Server) getReservation(ctx context.Context, in *reservationPath) (*stru
 
 // returnReservation needs no Idempotency-Key: a second time it changes nothing.
 func (s *Server) returnReservation(ctx context.Context, in *reservationPath) (*struct{ Body reservationView }, error) {
-	id, err := in.id()
+	id, err := parseID("reservation", in.ReservationID)
 	if err != nil {
 		return nil, err
 	}

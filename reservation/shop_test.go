@@ -119,24 +119,29 @@ func (s *shop) giveBack(reservationID int64, app string) error {
 
 // pickUp is a door at which a shopper takes units of a product, as far as reservations go.
 func (s *shop) pickUp(by Shopper, productID, units int64) (othersLack bool, err error) {
-	goods, now := Goods{by.DeviceID, productID}, database.Now()
-	err = s.db.InTx(context.Background(), func(tx *gorm.DB) error {
-		ledger, err := inventory.OpenLedger(tx, []inventory.Key{inventory.Key(goods)}, 0)
-		if err != nil {
-			return err
-		}
-		h, err := OpenHolds(tx, []Goods{goods}, []Shopper{by})
-		if err != nil {
-			return err
-		}
-		m := ledger.Book(inventory.Change{Key: inventory.Key(goods), Kind: inventory.Writeoff, Quantity: -units, Ref: "w"}, now)
-		othersLack = h.Take(Door{by, now, now}, goods, units, m.Balance)
-		if err := ledger.Write(tx, now); err != nil {
-			return err
-		}
-		return h.Write(tx, now)
+	err = s.db.InTx(context.Background(), func(tx *gorm.DB) (err error) {
+		othersLack, err = pickUp(tx, by, productID, units)
+		return err
 	})
 	return othersLack, err
+}
+
+func pickUp(tx *gorm.DB, by Shopper, productID, units int64) (othersLack bool, err error) {
+	goods, now := Goods{by.DeviceID, productID}, database.Now()
+	ledger, err := inventory.OpenLedger(tx, []inventory.Key{inventory.Key(goods)}, 0)
+	if err != nil {
+		return false, err
+	}
+	h, err := OpenHolds(tx, []Goods{goods}, []Shopper{by})
+	if err != nil {
+		return false, err
+	}
+	m := ledger.Book(inventory.Change{Key: inventory.Key(goods), Kind: inventory.Writeoff, Quantity: -units, Ref: "w"}, now)
+	othersLack = h.Take(Door{by, now, now}, goods, units, m.Balance)
+	if err := ledger.Write(tx, now); err != nil {
+		return false, err
+	}
+	return othersLack, h.Write(tx, now)
 }
 
 // overdue makes a reservation end now, unseen by any sweep.

@@ -24,22 +24,21 @@ func openTasks(
 		RedisURL: redisURL, Installation: installation, DB: db, Logger: log, Metrics: metrics,
 		Handlers: map[tasks.Kind]tasks.Handler{
 			tasks.DoorSession: func(ctx context.Context, id string) (time.Time, error) { return door.End(ctx, db, id) },
-			tasks.Claim: func(ctx context.Context, id string) (time.Time, error) {
-				number, ok := settlement.ParseID(id)
-				if !ok {
-					return time.Time{}, fmt.Errorf("%q is no claim's id: discard the task", id)
-				}
-				return service.End(ctx, number)
-			},
-			tasks.Reservation: func(ctx context.Context, id string) (time.Time, error) {
-				number, ok := settlement.ParseID(id)
-				if !ok {
-					return time.Time{}, fmt.Errorf("%q is no reservation's id: discard the task", id)
-				}
-				return reservation.End(ctx, db, number)
-			},
+			tasks.Claim:       numbered(service.End),
+			tasks.Reservation: numbered(func(ctx context.Context, id int64) (time.Time, error) { return reservation.End(ctx, db, id) }),
 		},
 	})
+}
+
+// numbered ends what has a number for an id.
+func numbered(end func(context.Context, int64) (time.Time, error)) tasks.Handler {
+	return func(ctx context.Context, subject string) (time.Time, error) {
+		id, ok := settlement.ParseID(subject)
+		if !ok {
+			return time.Time{}, fmt.Errorf("%q is no id: discard the task", subject)
+		}
+		return end(ctx, id)
+	}
 }
 
 type failedTasksCommand struct {
