@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -32,9 +33,22 @@ func TestReservationsPage(t *testing.T) {
 // TestPromotionsPage pastes the commands of docs/promotions.md.
 func TestPromotionsPage(t *testing.T) {
 	t.Parallel()
-	commands, _, _ := strings.Cut(commandsOf(t, "promotions.md"), "bin/doortab reconcile")
-	paste(t, commands,
-		`"state":"live"`, `"state":"held"`, `urn:doortab:problem:limit-reached`, `"totalMinor":600`, `"left":499`, `"taken":1`)
+	paste(t, commandsOf(t, "promotions.md"),
+		`"state":"live"`, `"state":"held"`, `urn:doortab:problem:limit-reached`, `"totalMinor":600`, `"left":499`, `"taken":1`,
+		"1 promotions, 0 differences")
+}
+
+// exports is the line that dev prints for another shell.
+func (d *devRun) exports() (line string) {
+	d.t.Helper()
+	eventually(d.t, startLimit, "dev prints a line to paste", func() bool {
+		at := slices.IndexFunc(d.stdout.lines(), func(l string) bool { return strings.HasPrefix(l, "export ") })
+		if at >= 0 {
+			line = d.stdout.lines()[at] + "\n"
+		}
+		return at >= 0
+	})
+	return line
 }
 
 func commandsOf(t *testing.T, page string) (script string) {
@@ -49,7 +63,8 @@ func commandsOf(t *testing.T, page string) (script string) {
 	return script
 }
 
-// paste runs the commands of a page in a shell, against a Doortab of their own, and looks for what they are to print.
+// paste runs the commands of a page in a shell, after the line that a Doortab of their own printed for it and nothing else, and
+// looks for what they are to print.
 func paste(t *testing.T, script string, wanted ...string) (printed string) {
 	t.Helper()
 	d := dev(t, "--no-simulator")
@@ -60,10 +75,9 @@ func paste(t *testing.T, script string, wanted ...string) (printed string) {
 	if err := os.Symlink(build(t), filepath.Join(folder, "bin", "doortab")); err != nil {
 		t.Fatal(err)
 	}
-	shell := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+script)
+	shell := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+d.exports()+script)
 	shell.Dir = folder
-	shell.Env = append(withoutSettings(os.Environ()), asProgram+"=1", "API="+d.ready.HTTP, "TOKEN="+d.ready.AdminToken,
-		"DOORTAB_DATABASE_DSN="+d.ready.DSN, "DOORTAB_MQTT="+d.ready.MQTT)
+	shell.Env = append(withoutSettings(os.Environ()), asProgram+"=1")
 	out, err := shell.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"doortab/admin"
@@ -38,6 +39,13 @@ type devReady struct {
 	DSN        string `json:"dsn"`
 	Redis      string `json:"redis"`
 	AdminToken string `json:"adminToken"`
+}
+
+// exports is a line for another shell, in which curl and the commands then find this Doortab.
+func (r devReady) exports() string {
+	quoted := func(value string) string { return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'" }
+	return "export API=" + quoted(r.HTTP) + " TOKEN=" + quoted(r.AdminToken) + " DOORTAB_DATABASE_DSN=" + quoted(r.DSN) +
+		" DOORTAB_REDIS_URL=" + quoted(r.Redis) + " DOORTAB_MQTT=" + quoted(r.MQTT)
 }
 
 // Run is called by the command line. Interrupted before anything was served, it ends as any
@@ -134,6 +142,7 @@ func (d *devCommand) useNode(ctx context.Context, c *console, log *slog.Logger, 
 
 func (d *devCommand) work(ctx context.Context, c *console, log *slog.Logger, n *node, ready devReady) (simulator.Result, error) {
 	if d.NoSimulator {
+		c.printf("Paste this line into another terminal, and curl and the commands of doortab find it there:\n%s\n", ready.exports())
 		return d.waitForEnd(ctx, c, n)
 	}
 	config := d.config(c, log)
