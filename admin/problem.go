@@ -112,6 +112,7 @@ var outcomes = []struct {
 	{promotion.NoClaimNeeded, http.StatusConflict, "no-claim-needed"},
 	{promotion.ErrInvalid, http.StatusUnprocessableEntity, ""},
 	{promotion.ErrUnknownProduct, http.StatusUnprocessableEntity, "unknown-product"},
+	{claims.ErrPending, http.StatusConflict, "claim-pending"},
 	{claims.ErrBusy, http.StatusServiceUnavailable, ""},
 	{claims.ErrClosed, http.StatusServiceUnavailable, ""},
 	{errKeyRunning, http.StatusConflict, "in-progress"},

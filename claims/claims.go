@@ -26,6 +26,8 @@ var (
 	ErrBusy = errors.New("too many claims of this promotion are waiting: try again in a moment")
 	// ErrClosed says that the process is ending. The token is good for the same claim elsewhere.
 	ErrClosed = errors.New("this process is ending: try again in a moment")
+	// ErrPending says that a claim is promised and not written yet, so that it can't be given back.
+	ErrPending = errors.New("is still being written: try again in a moment")
 )
 
 // Config holds what a [Service] needs.

@@ -19,7 +19,7 @@ const (
 )
 
 // GiveBack ends a held claim for its person, or for staff, and returns it as it is then. One that is returned already is
-// returned again; one that is used or expired is [promotion.ErrClaimOver]. sees tells whether the caller may know of the claim;
+// returned again; one that is used or expired is [promotion.ErrClaimOver], one that is pending [ErrPending]. sees tells whether the caller may know of the claim;
 // it is [promotion.ErrNoClaim] where not.
 func (s *Service) GiveBack(ctx context.Context, claimID int64, sees func(promotion.Claim) bool) (promotion.Claim, error) {
 	var c promotion.Claim
@@ -42,6 +42,8 @@ func (s *Service) GiveBack(ctx context.Context, claimID int64, sees func(promoti
 		s.lower(context.WithoutCancel(ctx), ofEnded([]promotion.Claim{c}))
 	}
 	switch {
+	case errors.Is(err, promotion.ErrNoClaim):
+		return promotion.Claim{}, s.missing(ctx, claimID, sees)
 	case err != nil:
 		return promotion.Claim{}, fmt.Errorf("give back claim %d: %w", claimID, err)
 	case c.State == promotion.Refused:
@@ -50,6 +52,19 @@ func (s *Service) GiveBack(ctx context.Context, claimID int64, sees func(promoti
 		return promotion.Claim{}, fmt.Errorf("claim %d %w: it is %s", claimID, promotion.ErrClaimOver, c.State)
 	}
 	return c, nil
+}
+
+// missing is why a claim that isn't in the table can't be given back.
+func (s *Service) missing(ctx context.Context, claimID int64, sees func(promotion.Claim) bool) error {
+	c, err := s.Read(ctx, claimID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("give back claim %d: %w", claimID, err)
+	case !sees(c):
+		return fmt.Errorf("claim %d: %w", claimID, promotion.ErrNoClaim)
+	default: // written meanwhile, or not yet
+		return fmt.Errorf("claim %d %w", claimID, ErrPending)
+	}
 }
 
 // giveBack: a claim that is overdue and not swept yet expires, as it would have a moment later.

@@ -36,6 +36,10 @@ func TestAClaimThatCannotBeWrittenBecomesADeadLetter(t *testing.T) {
 	if unlucky.State != promotion.Pending || unlucky.ClaimID == 0 {
 		t.Fatalf("the one that can't be written: %+v", unlucky)
 	}
+	_, err := f.GiveBack(t.Context(), unlucky.ClaimID, func(c promotion.Claim) bool { return c.App == "shopper" })
+	refusedAs(t, err, claims.ErrPending)
+	_, err = f.GiveBack(t.Context(), unlucky.ClaimID, func(c promotion.Claim) bool { return c.App == "another" })
+	refusedAs(t, err, promotion.ErrNoClaim)
 	if c, err := f.Read(t.Context(), unlucky.ClaimID); err != nil || c.State != promotion.Pending || c.App != "shopper" {
 		t.Errorf("asked for meanwhile: %+v, %v", c, err)
 	}
