@@ -1,8 +1,8 @@
 // Package intake stands between the wire and settlement: it puts whatever has queued up into
 // groups, has them settled, and after COMMIT acknowledges each message and sends its receipt (R2).
 //
-// Messages are spread over workers by cabinet, so that the events of one cabinet never compete
-// with each other inside a process. While the database takes no work the workers wait with
+// Messages are spread over workers by cabinet, and no two workers have one cabinet in hand, so
+// that the events of one cabinet never compete with each other inside a process. While the database takes no work the workers wait with
 // what they have, nothing is acknowledged, and the broker's window holds back the rest. A
 // message that fails for a reason of its own leaves its worker and is tried again beside it.
 package intake
@@ -71,7 +71,7 @@ func (c Config) withDefaults() Config {
 // Intake takes messages by [Intake.Offer] while [Intake.Run] works on them.
 type Intake struct {
 	Config
-	queues  []chan Message
+	queues  *queues
 	held    atomic.Int64 // bytes of payloads taken and not acknowledged
 	hands   []hand
 	retries *retries
@@ -81,11 +81,8 @@ type Intake struct {
 // New makes an Intake. Nothing happens until [Intake.Run].
 func New(c Config) *Intake {
 	i := &Intake{Config: c.withDefaults()}
-	i.queues = make([]chan Message, i.Workers)
+	i.queues = newQueues(i.Workers, i.Queue)
 	i.hands = make([]hand, i.Workers)
-	for n := range i.queues {
-		i.queues[n] = make(chan Message, max(1, i.Queue/i.Workers))
-	}
 	i.retries = newRetries(i)
 	i.metrics = newMetrics(i)
 	return i
@@ -100,13 +97,8 @@ func (i *Intake) Offer(m Message) bool {
 		i.held.Add(-size)
 		acknowledge()
 	}
-	queue := i.queues[uint64(m.DeviceID)%uint64(len(i.queues))] //nolint:gosec // any spread will do
-	if i.held.Add(size) <= maxHeldBytes {
-		select {
-		case queue <- m:
-			return true
-		default:
-		}
+	if i.held.Add(size) <= maxHeldBytes && i.queues.put(m) {
+		return true
 	}
 	i.held.Add(-size)
 	i.metrics.refused.Inc()
@@ -117,49 +109,25 @@ func (i *Intake) Offer(m Message) bool {
 // stays unacknowledged, so that it comes again.
 func (i *Intake) Run(ctx context.Context) {
 	var workers sync.WaitGroup
-	for n := range i.queues {
-		workers.Go(func() { i.work(ctx, i.queues[n], &i.hands[n]) })
+	for n := range i.hands {
+		workers.Go(func() { i.work(ctx, n) })
 	}
 	workers.Wait()
 	i.retries.wait()
 }
 
-func (i *Intake) work(ctx context.Context, queue <-chan Message, in *hand) {
+func (i *Intake) work(ctx context.Context, worker int) {
 	for {
-		group := i.take(ctx, queue)
-		if group == nil {
+		taken := i.queues.take(ctx, worker, i.MaxGroup)
+		if taken.messages == nil {
 			return
 		}
-		i.metrics.groups.Observe(float64(len(group)))
-		in.take(group)
-		i.settle(ctx, group)
-		in.finish()
+		i.metrics.groups.Observe(float64(len(taken.messages)))
+		i.hands[worker].take(taken.messages)
+		i.settle(ctx, taken.messages)
+		i.hands[worker].finish()
+		i.queues.giveBack(taken)
 	}
-}
-
-// take is the natural batch: the first message as soon as there is one, and whatever queued
-// up behind it meanwhile. It never waits for more.
-func (i *Intake) take(ctx context.Context, queue <-chan Message) []Message {
-	if ctx.Err() != nil { // a select would choose at random between the end and a message
-		return nil
-	}
-	var group []Message
-	select {
-	case <-ctx.Done():
-		return nil
-	case m := <-queue:
-		group = append(make([]Message, 0, min(i.MaxGroup, len(queue)+1)), m)
-	}
-	for size := len(group[0].Payload); len(group) < i.MaxGroup && size < maxGroupBytes; {
-		select {
-		case m := <-queue:
-			group = append(group, m)
-			size += len(m.Payload)
-		default:
-			return group
-		}
-	}
-	return group
 }
 
 // settle tries the group until each message has an outcome or has left it.

@@ -34,17 +34,9 @@ func newMetrics(i *Intake) *metrics {
 		gauge("unsettled_oldest_seconds", "Age of the oldest event that was taken and has no outcome yet; 0 for none.",
 			func() float64 { return i.Unsettled().Seconds() }),
 		gauge("held_bytes", "Bytes of payloads taken and not acknowledged.", func() float64 { return float64(i.held.Load()) }),
-		gauge("queue_depth", "Messages waiting for a worker.", i.depth),
+		gauge("queue_depth", "Messages waiting for a worker.", func() float64 { return float64(i.queues.depth()) }),
 		gauge("retrying_events", "Events that are tried again beside the others.", func() float64 {
 			return float64(i.retries.pending.Load())
 		}))
 	return m
-}
-
-func (i *Intake) depth() float64 {
-	waiting := 0
-	for _, queue := range i.queues {
-		waiting += len(queue)
-	}
-	return float64(waiting)
 }

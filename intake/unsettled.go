@@ -9,7 +9,7 @@ import (
 // hand is what one worker has in hand, in Unix nanoseconds; 0: nothing.
 type hand struct {
 	begun    atomic.Int64 // when it took its group
-	received atomic.Int64 // when the first message of the group came, which is the worker's oldest
+	received atomic.Int64 // when the first message of the group came, which is its oldest
 }
 
 func (h *hand) take(group []Message) {
@@ -31,13 +31,12 @@ func (i *Intake) Stuck() (longest time.Duration) {
 	return longest
 }
 
-// Unsettled is how long ago the oldest message came that has no outcome yet; 0 where there is none. What waits in a queue is
-// younger than what its worker has in hand.
+// Unsettled is how long ago the oldest message came that has no outcome yet; 0 where there is none.
 func (i *Intake) Unsettled() (oldest time.Duration) {
 	for n := range i.hands {
 		oldest = max(oldest, age(i.hands[n].received.Load()))
 	}
-	return max(oldest, i.retries.arrived.oldest())
+	return max(oldest, i.queues.oldest(), i.retries.arrived.oldest())
 }
 
 func age(since int64) time.Duration {

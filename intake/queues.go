@@ -1,0 +1,138 @@
+package intake
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// queues holds the messages that wait, one queue for each worker by cabinet. A worker whose own is empty helps with another, but
+// never with a cabinet that somebody has in hand: while there is little to do nobody waits for a worker, and while there is much
+// each has large groups of cabinets of its own.
+type queues struct {
+	mu    sync.Mutex
+	list  []queue
+	room  int           // messages in one queue
+	ready chan struct{} // one for each worker that should look again
+}
+
+type queue struct {
+	waiting []Message // in order of arrival
+	inHand  map[int64]struct{}
+}
+
+// share is what one worker has taken of a queue: messages of cabinets that are its alone until it gives them back.
+type share struct {
+	messages []Message
+	of       *queue
+}
+
+func newQueues(workers, room int) *queues {
+	q := &queues{list: make([]queue, workers), room: max(1, room/workers), ready: make(chan struct{}, workers)}
+	for n := range q.list {
+		q.list[n].inHand = map[int64]struct{}{}
+	}
+	return q
+}
+
+// put returns false where there is no room.
+func (q *queues) put(m Message) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	in := &q.list[uint64(m.DeviceID)%uint64(len(q.list))] //nolint:gosec // any spread will do
+	if len(in.waiting) >= q.room {
+		return false
+	}
+	in.waiting = append(in.waiting, m)
+	q.wake()
+	return true
+}
+
+func (q *queues) wake() {
+	select {
+	case q.ready <- struct{}{}:
+	default: // as many as there are workers will look already
+	}
+}
+
+// take is the natural batch of a worker: what has queued up, as soon as there is something. It never waits for more. Without
+// messages: ctx has ended.
+func (q *queues) take(ctx context.Context, worker, most int) share {
+	for ctx.Err() == nil {
+		if s := q.next(worker, most); s.messages != nil {
+			return s
+		}
+		select {
+		case <-ctx.Done():
+		case <-q.ready:
+		}
+	}
+	return share{}
+}
+
+func (q *queues) next(worker, most int) share {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for n := range q.list {
+		of := &q.list[(worker+n)%len(q.list)]
+		if messages := of.cut(most); messages != nil {
+			return share{messages, of}
+		}
+	}
+	return share{}
+}
+
+// cut takes from the front until there is enough or a cabinet comes that is in somebody's hand.
+func (q *queue) cut(most int) []Message {
+	count, size := 0, 0
+	for ; count < min(most, len(q.waiting)) && size < maxGroupBytes; count++ {
+		m := &q.waiting[count]
+		if _, taken := q.inHand[m.DeviceID]; taken {
+			break
+		}
+		size += len(m.Payload)
+	}
+	if count == 0 {
+		return nil
+	}
+	group := slices.Clone(q.waiting[:count])
+	q.waiting = slices.Delete(q.waiting, 0, count)
+	for n := range group {
+		q.inHand[group[n].DeviceID] = struct{}{}
+	}
+	return group
+}
+
+// giveBack frees the cabinets of a share.
+func (q *queues) giveBack(s share) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for n := range s.messages {
+		delete(s.of.inHand, s.messages[n].DeviceID)
+	}
+	if len(s.of.waiting) > 0 {
+		q.wake()
+	}
+}
+
+// oldest is how long the message that waits longest has been waiting; 0 where none does.
+func (q *queues) oldest() (oldest time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for n := range q.list {
+		if waiting := q.list[n].waiting; len(waiting) > 0 {
+			oldest = max(oldest, age(waiting[0].ReceivedAt.UnixNano()))
+		}
+	}
+	return oldest
+}
+
+func (q *queues) depth() (waiting int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for n := range q.list {
+		waiting += len(q.list[n].waiting)
+	}
+	return waiting
+}
