@@ -75,7 +75,14 @@ func (c *conn) ExecContext(ctx context.Context, text string, args []driver.Named
 	if err := c.outside(ctx, text); err != nil {
 		return nil, err
 	}
-	return c.driverConn.ExecContext(ctx, text, args)
+	s, err := c.frequent(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return c.driverConn.ExecContext(ctx, text, args)
+	}
+	return s.ExecContext(ctx, args)
 }
 
 // QueryContext is [driver.QueryerContext].
@@ -83,7 +90,14 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	if err := c.outside(ctx, text); err != nil {
 		return nil, err
 	}
-	return c.driverConn.QueryContext(ctx, text, args)
+	s, err := c.frequent(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return c.driverConn.QueryContext(ctx, text, args)
+	}
+	return s.QueryContext(ctx, args)
 }
 
 // PrepareContext is [driver.ConnPrepareContext]. What it returns must be run where it was prepared: in a transaction or in none.

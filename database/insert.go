@@ -11,8 +11,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// preparedRows are how many rows the prepared INSERTs take. What is left of a group goes by one whose text holds its values, so that a
-// few rows cost one round trip.
+// preparedRows are how many rows the prepared INSERTs take, beside those of 1 to [fewRows]. What is left of a group goes by one whose
+// text holds its values, so that it costs one round trip.
 var preparedRows = []int{200, 40}
 
 // Insert writes rows, each with a value for every column, in their order, by plain INSERTs; suffix may be an ON DUPLICATE KEY
@@ -32,12 +32,19 @@ func InsertEach(
 ) (err error) {
 	text := "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES "
 	done := 0
+	prepared := func(size int) {
+		done, err = insertPrepared(tx, text+marks(size, len(columns))+" "+suffix, len(columns), size, done, rows, fill)
+	}
 	for _, size := range preparedRows {
 		if err == nil && rows-done >= size {
-			done, err = insertPrepared(tx, text+marks(size, len(columns))+" "+suffix, len(columns), size, done, rows, fill)
+			prepared(size)
 		}
 	}
-	if err == nil && done < rows {
+	switch left := rows - done; {
+	case err != nil || left == 0:
+	case left <= fewRows:
+		prepared(left)
+	default:
 		err = insertText(tx, text, suffix, len(columns), done, rows, fill)
 	}
 	if err != nil {

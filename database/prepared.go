@@ -1,6 +1,7 @@
 package database
 
 import (
+	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -13,22 +14,35 @@ import (
 // transaction is a transaction that knows its connection.
 type transaction struct {
 	*sql.Tx
-	conn *sql.Conn
+	conn     *sql.Conn
+	frequent context.Context // of its statements that each connection prepares once, of which there must be few
+}
+
+type frequentKey struct{}
+
+func begun(ctx context.Context, tx *sql.Tx, conn *sql.Conn) transaction {
+	return transaction{tx, conn, context.WithValue(ctx, frequentKey{}, true)}
 }
 
 // statement is a prepared one as the driver has it. database/sql would copy the thousands of values of a large group three times,
 // to check what its callers have made right.
 type statement interface {
+	driver.StmtExecContext
+	driver.StmtQueryContext
 	Exec(values []driver.Value) (driver.Result, error)
 }
 
 // errNotPrepared is what a server says that has no room for another prepared statement, or prepares none of this kind.
 var errNotPrepared = errors.New("statement is not prepared")
 
+// fewValues is how many values are left to gorm and database/sql on their way to a prepared statement: those of [fewRows].
+const fewValues = 64
+
 // execPrepared runs a statement that each connection prepares once, since a server parses a long one for longer than it takes to run
-// it. Outside of [DB.InTx], or where the server prepares it not, the text goes with its values in it.
+// it, and a short one for a third of that. Outside of [DB.InTx], or where the server prepares it not, the text goes with its values in it.
 func execPrepared(tx *gorm.DB, text string, values []driver.Value) (changed int64, err error) {
-	if inside, ok := tx.Statement.ConnPool.(transaction); ok {
+	inside, ok := tx.Statement.ConnPool.(transaction)
+	if ok && len(values) > fewValues {
 		changed, err = inside.exec(text, values)
 		if !errors.Is(err, errNotPrepared) {
 			return changed, err
@@ -37,6 +51,9 @@ func execPrepared(tx *gorm.DB, text string, values []driver.Value) (changed int6
 	args := make([]any, len(values))
 	for i, value := range values {
 		args[i] = value
+	}
+	if ok && len(values) <= fewValues {
+		tx = tx.WithContext(inside.frequent)
 	}
 	return exec(tx, text, args)
 }
@@ -49,6 +66,18 @@ func (t transaction) exec(text string, values []driver.Value) (changed int64, er
 		return nil
 	})
 	return changed, errors.Join(err, failed)
+}
+
+// frequent returns nil for a statement that goes as text.
+func (c *conn) frequent(ctx context.Context, text string) (statement, error) {
+	if ctx.Value(frequentKey{}) == nil {
+		return nil, nil
+	}
+	s, err := c.prepared(text)
+	if errors.Is(err, errNotPrepared) {
+		return nil, nil
+	}
+	return s, err
 }
 
 // exec runs a statement on the connection, whose transaction is open.

@@ -3,6 +3,7 @@ package database
 import (
 	"database/sql"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"gorm.io/gorm"
@@ -21,11 +22,37 @@ func ReadEach(tx *gorm.DB, table string, keys []Column, columns []string, rows [
 // ReadEachBy is [ReadEach] by another index, which keys hold.
 func ReadEachBy(tx *gorm.DB, table, index string, keys []Column, columns []string, rows [][]any) (*sql.Rows, error) {
 	text, args := find(table, index, keys, columns, rows)
-	found, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, text, args...)
+	found, err := query(tx, len(rows), text, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", table, err)
 	}
 	return found, nil
+}
+
+// ReadIn reads by a statement that ends with the name of a column and, added here, the list of its values, of which there is one at
+// least. The caller closes what it returns.
+func ReadIn(tx *gorm.DB, text string, ids []int64) (*sql.Rows, error) {
+	if len(ids) > fewRows {
+		list := []byte(text)
+		for i, id := range ids {
+			list = append(list, "(,"[min(i, 1)])
+			list = strconv.AppendInt(list, id, 10)
+		}
+		return query(tx, len(ids), string(append(list, ')')))
+	}
+	args := make([]any, len(ids))
+	for i, id := range ids {
+		args[i] = id
+	}
+	return query(tx, len(ids), text+marks(1, len(ids)), args...)
+}
+
+// query prepares what finds few rows.
+func query(tx *gorm.DB, rows int, text string, args ...any) (*sql.Rows, error) {
+	if inside, ok := tx.Statement.ConnPool.(transaction); ok && rows <= fewRows {
+		return inside.QueryContext(inside.frequent, text, args...)
+	}
+	return tx.Statement.ConnPool.QueryContext(tx.Statement.Context, text, args...)
 }
 
 // find writes the statement that reads rows by their keys.

@@ -90,7 +90,7 @@ func (db *DB) once(ctx context.Context, turns []string, work func(tx *gorm.DB) e
 		}
 	}()
 	handle := db.gorm.Session(&gorm.Session{NewDB: true, Context: ctx})
-	handle.Statement.ConnPool = transaction{tx, conn}
+	handle.Statement.ConnPool = begun(ctx, tx, conn)
 	if err := work(handle); err != nil {
 		return err
 	}

@@ -25,9 +25,6 @@ var (
 	discrepancyColumns = []string{"device_id", "product_id", "version", "kind", "quantity", "ref", "created_at"}
 )
 
-// alikeFrom is how many rows with one step are worth a statement of their own.
-const alikeFrom = 100
-
 // step is what a group did to a row. Most rows of a large group have the same: one unit less by one movement.
 type step struct{ stock, versions int64 }
 
@@ -55,9 +52,6 @@ func updateRows(tx *gorm.DB, rows []*row, now time.Time) error {
 
 // sortByStep takes apart the rows that have the commonest step, where they are many.
 func sortByStep(rows []*row) (alike []*row, common step, others []*row) {
-	if len(rows) < alikeFrom {
-		return nil, step{}, rows
-	}
 	count := map[step]int{}
 	for _, r := range rows {
 		count[r.step()]++
@@ -65,7 +59,7 @@ func sortByStep(rows []*row) (alike []*row, common step, others []*row) {
 			common = r.step()
 		}
 	}
-	if count[common] < alikeFrom {
+	if !database.AlikePays(count[common], len(rows)) {
 		return nil, step{}, rows
 	}
 	for _, r := range rows {

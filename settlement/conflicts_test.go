@@ -1,6 +1,7 @@
 package settlement_test
 
 import (
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,11 +13,12 @@ import (
 	"doortab/database"
 )
 
-// beforeWrite runs do before each statement of db that writes and contains fragment.
-func beforeWrite(t *testing.T, db *database.DB, fragment string, do func(tx *gorm.DB)) {
+// beforeWrite runs do before each statement of db that writes and that pattern, a regular expression, finds.
+func beforeWrite(t *testing.T, db *database.DB, pattern string, do func(tx *gorm.DB)) {
 	t.Helper()
-	err := db.Read(t.Context()).Callback().Raw().Before("gorm:raw").Register("test:"+fragment, func(tx *gorm.DB) {
-		if strings.Contains(tx.Statement.SQL.String(), fragment) {
+	statement := regexp.MustCompile(pattern)
+	err := db.Read(t.Context()).Callback().Raw().Before("gorm:raw").Register("test:"+pattern, func(tx *gorm.DB) {
+		if statement.MatchString(tx.Statement.SQL.String()) {
 			do(tx)
 		}
 	})
@@ -25,7 +27,7 @@ func beforeWrite(t *testing.T, db *database.DB, fragment string, do func(tx *gor
 	}
 }
 
-const updateStock = "STRAIGHT_JOIN device_stock"
+const updateStock = "^UPDATE .*device_stock"
 
 func (s *shop) attempts() []float64 {
 	s.t.Helper()
@@ -113,7 +115,7 @@ func TestConflictsAreEndedByTheAttemptThatLocks(t *testing.T) {
 				}
 			}
 			beforeWrite(t, s.db, updateStock, compete)
-			beforeWrite(t, s.db, "INTO device_stock (", func(tx *gorm.DB) {
+			beforeWrite(t, s.db, "INTO device_stock \\(", func(tx *gorm.DB) {
 				if opening == nil && !strings.Contains(tx.Statement.SQL.String(), "ON DUPLICATE") {
 					compete(tx)
 				}

@@ -22,8 +22,8 @@ type sequence struct {
 
 // readCabinets reads the marks with the cabinets: what lies behind a mark is read after it.
 func (k *known) readCabinets(tx *gorm.DB, devices []int64) error {
-	rows, err := tx.Raw(`SELECT c.device_id, COALESCE(s.epoch, 0), s.last_seq, `+database.MarkColumns+` FROM cabinets c
-		LEFT JOIN cabinet_sequences s ON s.device_id = c.device_id WHERE c.device_id IN ?`, devices).Rows()
+	rows, err := database.ReadIn(tx, `SELECT c.device_id, COALESCE(s.epoch, 0), s.last_seq, `+database.MarkColumns+` FROM cabinets c
+		LEFT JOIN cabinet_sequences s ON s.device_id = c.device_id WHERE c.device_id IN `, devices)
 	if err != nil {
 		return fmt.Errorf("read cabinets: %w", err)
 	}
