@@ -1,19 +1,22 @@
 package database_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"gorm.io/gorm"
 
 	"doortab/database"
+	"doortab/services"
+	"doortab/services/servicestest"
 )
 
-// many is enough rows for a prepared statement.
-const many = 40
+// Rows for a prepared statement whose values go to the driver at once, and for one whose values database/sql takes.
+const many, few = 40, 2
 
-func insertMany(tx *gorm.DB, from int) error {
-	rows := make([][]any, many)
+func insertSome(tx *gorm.DB, from, count int) error {
+	rows := make([][]any, count)
 	for i := range rows {
 		rows[i] = []any{from + i, 1}
 	}
@@ -22,13 +25,20 @@ func insertMany(tx *gorm.DB, from int) error {
 
 func TestAConnectionThatIsGoneBeforeAPreparedStatement(t *testing.T) {
 	t.Parallel()
-	for name, known := range map[string]bool{"its text is prepared": true, "it is not prepared yet": false} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		known bool
+		rows  int
+	}{
+		{"many rows whose text is prepared", true, many}, {"many rows", false, many},
+		{"few rows whose text is prepared", true, few}, {"few rows", false, few},
+	} {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			direct, dsn := counters(t)
 			db := open(t, database.Config{DSN: dsn, Pool: 1})
-			if known {
-				if err := db.InTx(t.Context(), func(tx *gorm.DB) error { return insertMany(tx, 1000) }); err != nil {
+			if c.known {
+				if err := db.InTx(t.Context(), func(tx *gorm.DB) error { return insertSome(tx, 1000, c.rows) }); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -39,7 +49,7 @@ func TestAConnectionThatIsGoneBeforeAPreparedStatement(t *testing.T) {
 					if attempt == 1 {
 						killConnection(t, direct, tx)
 					}
-					return insertMany(tx, 2000)
+					return insertSome(tx, 2000, c.rows)
 				})
 			}()
 			select {
@@ -50,7 +60,7 @@ func TestAConnectionThatIsGoneBeforeAPreparedStatement(t *testing.T) {
 			case <-time.After(20 * time.Second):
 				t.Fatal("it waits for its own transaction to end")
 			}
-			if n := value(t, direct, 2000+many-1); n != 1 {
+			if n := value(t, direct, 2000+c.rows-1); n != 1 {
 				t.Errorf("the last row has n = %d", n)
 			}
 		})
@@ -70,5 +80,35 @@ func killConnection(t *testing.T, direct *database.DB, tx *gorm.DB) {
 	}
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAServerThatPreparesNothingMore(t *testing.T) {
+	t.Parallel()
+	server := servicestest.Start(t, services.Options{MariaDB: servicestest.Small()}).MariaDB
+	db := open(t, database.Config{DSN: server.DSN("mysql")})
+	exec(t, db, "CREATE DATABASE doortab")
+	exec(t, db, "CREATE TABLE doortab.counters (id INT PRIMARY KEY, n INT NOT NULL) ENGINE=InnoDB")
+	exec(t, db, "SET GLOBAL max_prepared_stmt_count = 0")
+	db = open(t, database.Config{DSN: server.DSN("doortab"), Pool: 1})
+	err := db.InTx(t.Context(), func(tx *gorm.DB) error {
+		if err := errors.Join(insertSome(tx, 1000, few), insertSome(tx, 2000, many)); err != nil {
+			return err
+		}
+		rows, err := database.ReadEach(tx, "counters", []database.Column{database.Int("id")}, []string{"n"}, [][]any{{1001}})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		if !rows.Next() {
+			t.Error("a row that was inserted is not found")
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, last := value(t, db, 1000), value(t, db, 2000+many-1); first != 1 || last != 1 {
+		t.Errorf("the rows have n = %d and %d", first, last)
 	}
 }

@@ -1,6 +1,8 @@
 package database_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +32,14 @@ func TestValuesOfRows(t *testing.T) {
 	want := readThings(t, db, func(tx *gorm.DB) error { return database.Insert(tx, "things", columns, rows, "") })
 	if want[2][2] != rows[0][2] || want[3][2] != rows[1][2] || want[2][4] != "2026-11-30 15:59:59.999" {
 		t.Errorf("inserted %q", want)
+	}
+	exec(t, db, "DELETE FROM things")
+	asText := readThings(t, db, func(tx *gorm.DB) error {
+		more := append(slices.Clone(rows), []any{7, "too many to be prepared", "x", 1, nil, nil})
+		return errors.Join(database.Insert(tx, "things", columns, more, ""), tx.Exec("DELETE FROM things WHERE id = 7").Error)
+	})
+	if diff := cmp.Diff(want, asText); diff != "" {
+		t.Errorf("(- prepared, + in the text of a statement): %s", diff)
 	}
 	exec(t, db, "UPDATE things SET name = 'x', amount = 1, at = NULL, document = 'x'")
 	var changed int64
