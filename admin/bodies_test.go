@@ -137,7 +137,7 @@ func (g *bodies) value(s *schema) any {
 		return g.object(s)
 	case "array":
 		list := []any{}
-		for range orZero(s.MinItems) + g.IntN(3) {
+		for range orZero(s.MinItems) + max(0, g.IntN(4)-1) {
 			list = append(list, g.value(s.Items))
 		}
 		return list
@@ -163,8 +163,10 @@ func (g *bodies) object(s *schema) any {
 			object[name] = g.promotion
 		case name == "startsAt" && g.IntN(2) == 0:
 			object[name] = "2026-11-30T10:00:00Z"
-		case (name == "endsAt" || name == "until") && g.IntN(2) == 0:
+		case (name == "endsAt" || name == "until") && g.IntN(4) > 0:
 			object[name] = g.soon
+		case name == "deviceId" && g.IntN(4) > 0:
+			object[name] = 7
 		}
 	}
 	return object
