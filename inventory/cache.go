@@ -17,6 +17,9 @@ const (
 	keptBytes = 4 << 20
 	// readAgain is how many products a new View reads at once, since the one before it knew them.
 	readAgain = 1000
+	// pricesBack is how far back the prices of a View reach. An event that comes later after its door was opened is rare, and has
+	// them read for itself.
+	pricesBack = 24 * time.Hour
 )
 
 // Cache keeps products, prices and planograms from one transaction to the next, as long as the mark [database.Catalogue] stays
@@ -48,6 +51,7 @@ func (c *Cache) At(mark int64, now time.Time) *View {
 type View struct {
 	mark  int64
 	until time.Time
+	since time.Time // from when on it has prices
 
 	mu             sync.Mutex
 	articles       map[int64]*Article // nil: there is no such product
@@ -60,7 +64,7 @@ type View struct {
 
 func newView(mark int64, now time.Time) *View {
 	return &View{
-		mark: mark, until: now.Add(keptFor),
+		mark: mark, until: now.Add(keptFor), since: now.Add(-pricesBack),
 		articles: map[int64]*Article{}, gtins: map[string]int64{}, planograms: map[int64]Planogram{},
 	}
 }
@@ -77,6 +81,9 @@ func (v *View) products() []int64 {
 	return ids
 }
 
+// PricesReach tells whether the prices of Articles go back to a moment.
+func (v *View) PricesReach(at time.Time) bool { return !at.Before(v.since) }
+
 // Articles finds the products that exist among ids or bear one of gtins, each a GTIN-14.
 func (v *View) Articles(tx *gorm.DB, ids []int64, gtins []string) (map[int64]*Article, error) {
 	found := map[int64]*Article{}
@@ -84,7 +91,7 @@ func (v *View) Articles(tx *gorm.DB, ids []int64, gtins []string) (map[int64]*Ar
 	if len(missing)+len(unknown) == 0 {
 		return found, nil
 	}
-	read, err := ReadArticles(tx, missing, unknown)
+	read, err := ReadArticles(tx, missing, unknown, v.since)
 	if err != nil {
 		return nil, err
 	}

@@ -142,6 +142,22 @@ func TestANewViewReadsAtOnceWhatTheOldOneKnew(t *testing.T) {
 	}
 }
 
+func TestOldPricesAreNotKept(t *testing.T) {
+	t.Parallel()
+	k := newKept(t)
+	for day := range 50 {
+		exec(t, k.db, "INSERT INTO product_prices (product_id, valid_from, price_minor) VALUES (7, ?, ?)", k.now.AddDate(0, 0, -100+day), day)
+	}
+	view := k.At(1, k.now)
+	articles, err := view.Articles(k.db.Read(t.Context()), []int64{7}, nil)
+	if err != nil || len(articles[7].Prices) != 2 { // the one before yesterday and the one of now
+		t.Errorf("%+v, error %v", articles[7].Prices, err)
+	}
+	if !view.PricesReach(k.now.Add(-23*time.Hour)) || view.PricesReach(k.now.Add(-25*time.Hour)) {
+		t.Error("they don't reach back a day")
+	}
+}
+
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	t.Parallel()
 	k := newKept(t)

@@ -36,7 +36,7 @@ func create(t testing.TB, c *inventory.Catalogue, p inventory.Product) inventory
 
 func priceAt(t testing.TB, db *database.DB, productID int64, at time.Time) int64 {
 	t.Helper()
-	prices, err := inventory.ReadPrices(db.Read(t.Context()), []int64{productID})
+	prices, err := inventory.ReadPrices(db.Read(t.Context()), []int64{productID}, at)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"time"
 
 	"gorm.io/gorm"
 )
@@ -39,11 +40,12 @@ type Article struct {
 	UnitWeightGrams      int64  // 0 for none
 	WeightToleranceGrams int64  // of one unit; 0 for the default
 
-	Prices []Price `gorm:"-"` // its history, in the order of time
+	Prices []Price `gorm:"-"` // its history from a moment on, in the order of time
 }
 
-// ReadArticles reads the products that exist among ids or bear one of gtins, each a GTIN-14. One may be there twice.
-func ReadArticles(tx *gorm.DB, ids []int64, gtins []string) ([]Article, error) {
+// ReadArticles reads the products that exist among ids or bear one of gtins, each a GTIN-14, with their prices since a moment. One
+// may be there twice.
+func ReadArticles(tx *gorm.DB, ids []int64, gtins []string, since time.Time) ([]Article, error) {
 	const columns = `SELECT product_id, COALESCE(gtin14, '') AS gtin14, COALESCE(unit_weight_g, 0) AS unit_weight_grams,
 		COALESCE(weight_tolerance_g, 0) AS weight_tolerance_grams FROM products WHERE `
 	var articles []Article
@@ -59,15 +61,15 @@ func ReadArticles(tx *gorm.DB, ids []int64, gtins []string) ([]Article, error) {
 		}
 		articles = append(articles, named...)
 	}
-	return articles, readHistories(tx, articles)
+	return articles, readHistories(tx, articles, since)
 }
 
-func readHistories(tx *gorm.DB, articles []Article) error {
+func readHistories(tx *gorm.DB, articles []Article, since time.Time) error {
 	ids := make([]int64, len(articles))
 	for i, a := range articles {
 		ids[i] = a.ProductID
 	}
-	prices, err := ReadPrices(tx, distinct(ids))
+	prices, err := ReadPrices(tx, distinct(ids), since)
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,19 @@ func (b *books) findProducts(tx *gorm.DB, catalogue *inventory.View, items []*it
 			b.byGTIN[a.GTIN14] = id
 		}
 	}
-	return nil
+	return b.readOldPrices(tx, catalogue, items)
+}
+
+// readOldPrices is for events that come long after their doors were opened.
+func (b *books) readOldPrices(tx *gorm.DB, catalogue *inventory.View, items []*item) (err error) {
+	if len(items) == 0 {
+		return nil
+	}
+	oldest := slices.MinFunc(items, func(x, y *item) int { return x.pricedAt().Compare(y.pricedAt()) }).pricedAt()
+	if !catalogue.PricesReach(oldest) {
+		b.prices, err = inventory.ReadPrices(tx, slices.Collect(maps.Keys(b.products)), oldest)
+	}
+	return err
 }
 
 func distinct[T int64 | string](list []T) []T {

@@ -9,7 +9,9 @@ import (
 
 	"gorm.io/gorm"
 
+	"doortab/cabinet"
 	"doortab/database"
+	"doortab/door"
 	"doortab/inventory"
 )
 
@@ -69,6 +71,29 @@ func TestAChangeOfTheCatalogueCountsFromTheNextEventOn(t *testing.T) {
 	check("of half the weight", "settled 8 300")
 	if n := s.count("order_lines", "product_id = 8 AND quantity = 2"); n != 4 {
 		t.Errorf("%d orders of two", n)
+	}
+	s.audited()
+}
+
+// What is kept of prices begins a day ago; a door that was opened before has its own, also among others.
+func TestAnEventThatComesDaysAfterItsDoorWasOpened(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.cabinet(1001, 7, 100)
+	now := database.Now()
+	for price, days := range map[int]int{610: 4, 620: 2} {
+		s.catalogue("INSERT INTO product_prices (product_id, valid_from, price_minor) VALUES (7, ?, ?)", now.AddDate(0, 0, -days), price)
+	}
+	session := s.openAt(door.Request{DeviceID: 1001, UserID: 42, Kind: cabinet.KindSale, App: "shopper"}, now.AddDate(0, 0, -3))
+	d := deliveriesOf(1001, sale(1001, "warm", 7, 1), sale(1001, session.CloseEventID, 7, 1), sale(1001, "beside", 7, 1))
+	for i := range d {
+		d[i].ReceivedAt = now
+	}
+	answers := append(s.Settle(t.Context(), d[:1]), s.Settle(t.Context(), d[1:])...)
+	for i, want := range []int64{620, 610, 620} {
+		if r := answers[i].Receipt; len(r.Lines) != 1 || r.Lines[0].UnitPriceMinor != want {
+			t.Errorf("%s: %+v, want a price of %d", r.CloseEventID, r, want)
+		}
 	}
 	s.audited()
 }

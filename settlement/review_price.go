@@ -58,7 +58,7 @@ func (e *pastEvent) price(
 
 // fullPrices are those of units that no promotion prices. A product that is on the order at such a price keeps it.
 func (e *pastEvent) fullPrices(tx *gorm.DB, products []int64) (map[int64]int64, []promotion.Use, error) {
-	history, err := inventory.ReadPrices(tx, products)
+	history, err := inventory.ReadPrices(tx, products, e.pricedAt)
 	if err != nil {
 		return nil, nil, err
 	}
