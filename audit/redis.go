@@ -82,7 +82,7 @@ func readRedis(ctx context.Context, db *database.DB, client redis.UniversalClien
 		c := &list[i]
 		tag := fmt.Sprintf("doortab:{%s:%d:%d:%d}:", installation, c.promotion, c.epoch, c.bucket)
 		if err := c.read(ctx, client, tag, deadline); err != nil {
-			return nil, fmt.Errorf("audit %s: %w", c.key(), err)
+			return nil, fmt.Errorf("audit %s: the counters in Redis can't be read (check DOORTAB_REDIS_URL and the server): %w", c.key(), err)
 		}
 	}
 	return list, nil

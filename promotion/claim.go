@@ -36,12 +36,12 @@ const (
 )
 
 var refusals = map[Refusal]string{
-	SoldOut:       "the promotion has too few units left",
-	LimitReached:  "this person has reached the promotion's limit",
+	SoldOut:       "the promotion has fewer units left than that: a smaller claim may still get some",
+	LimitReached:  "this person would have more units than the promotion gives each person",
 	TokenUsed:     "this order token was used for another claim: take a new one",
 	TokenInvalid:  "the order token is not one for this person, promotion and app: take a new one",
 	TokenExpired:  "the order token has expired: take a new one",
-	NotLive:       "the promotion gives no units at this moment",
+	NotLive:       "the promotion gives no units now: it isn't live, or this is not its time",
 	NoClaimNeeded: "the promotion needs no claim: it applies at the door",
 }
 

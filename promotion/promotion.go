@@ -25,7 +25,7 @@ var (
 	ErrNotFound       = errors.New("no such promotion")
 	ErrInvalid        = errors.New("not valid")
 	ErrUnknownProduct = errors.New("is not in the catalogue")
-	ErrBadTransition  = errors.New("can't become that")
+	ErrBadTransition  = errors.New("can't become")
 )
 
 // Limits of a promotion.
@@ -143,7 +143,7 @@ func (p Promotion) validate() error {
 	case p.ClaimTTLS < 1 || p.ClaimTTL() > MaxClaimTTL:
 		return fmt.Errorf("claimTtlSeconds %w: give 1 to %d", ErrInvalid, int64(MaxClaimTTL/time.Second))
 	case !storable(p.StartsAt) || !storable(p.EndsAt) || !p.StartsAt.Before(p.EndsAt):
-		return fmt.Errorf("startsAt and endsAt %w: give two times, the end behind the start", ErrInvalid)
+		return fmt.Errorf("startsAt and endsAt %w: give two times, the end after the start", ErrInvalid)
 	case p.Way != Database && p.Way != Redis:
 		return fmt.Errorf("way %w: give database or redis", ErrInvalid)
 	}
@@ -165,7 +165,7 @@ func productExists(tx *gorm.DB, productID int64) error {
 		return fmt.Errorf("look for product %d: %w", productID, err)
 	}
 	if found == 0 {
-		return fmt.Errorf("product %d %w", productID, ErrUnknownProduct)
+		return fmt.Errorf("product %d %w: add it first, or name another", productID, ErrUnknownProduct)
 	}
 	return nil
 }

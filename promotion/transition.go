@@ -3,6 +3,7 @@ package promotion
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -30,6 +31,18 @@ var transitions = map[State][]State{
 	Paused:  {Live, Ended},
 }
 
+// ways tells a user where a state leads.
+func ways(from State) string {
+	if len(transitions[from]) == 0 {
+		return "draft another one"
+	}
+	names := make([]string, 0, len(transitions[from]))
+	for _, to := range transitions[from] {
+		names = append(names, string(to))
+	}
+	return "give " + strings.Join(names, " or ")
+}
+
 // Transition changes a promotion's state in the caller's transaction. It returns [ErrNotFound], or [ErrBadTransition] where
 // the state that it is in doesn't lead there.
 func Transition(tx *gorm.DB, promotionID int64, to State, now time.Time) (Promotion, error) {
@@ -38,7 +51,7 @@ func Transition(tx *gorm.DB, promotionID int64, to State, now time.Time) (Promot
 		return Promotion{}, err
 	}
 	if !slices.Contains(transitions[p.State], to) {
-		return Promotion{}, fmt.Errorf("promotion %d is %s: %w: %s", promotionID, p.State, ErrBadTransition, to)
+		return Promotion{}, fmt.Errorf("promotion %d is %s and %w %s: %s", promotionID, p.State, ErrBadTransition, to, ways(p.State))
 	}
 	result := tx.Exec("UPDATE promotions SET state = ?, updated_at = ? WHERE promotion_id = ? AND state = ?", to, now, promotionID, p.State)
 	if result.Error != nil {

@@ -11,7 +11,7 @@ import (
 
 type archiveCommand struct {
 	databaseFlags
-	Before string        `required:"" placeholder:"DATE" help:"The first moment that stays live: 2026-01-31 (UTC), or 2026-01-31T06:00:00+08:00."`
+	Before moment        `required:"" placeholder:"DATE" help:"The first moment that stays live: 2026-01-31 (UTC), or 2026-01-31T06:00:00+08:00."`
 	Batch  int           `default:"500" min:"1" max:"10000" help:"Rows that one step moves at most, in one transaction."`
 	Pause  time.Duration `default:"20ms" min:"0s" max:"1m" help:"Wait after each step, which leaves the database to others."`
 	DryRun bool          `help:"Count what would be moved, and move nothing."`
@@ -19,11 +19,10 @@ type archiveCommand struct {
 
 // Run is called by the command line.
 func (a *archiveCommand) Run(ctx context.Context, c *console) error {
-	before, err := parseMoment(a.Before)
-	if err != nil {
-		return err
+	if a.Before.at.After(time.Now()) {
+		return fmt.Errorf("--before %s: that is still to come, give a day or a moment that is past", a.Before.at.Format(time.RFC3339))
 	}
-	options := archive.Options{Before: before, Batch: a.Batch, Pause: a.Pause, Progress: newProgressLines(c).tell}
+	options := archive.Options{Before: a.Before.at, Batch: a.Batch, Pause: a.Pause, Progress: newProgressLines(c).tell}
 	return a.withSchema(ctx, c, func(db *database.DB) error {
 		if a.DryRun {
 			pending, err := archive.Pending(ctx, db, options)
@@ -34,22 +33,6 @@ func (a *archiveCommand) Run(ctx context.Context, c *console) error {
 		printCounts(c, moved, "archived")
 		return err
 	})
-}
-
-// parseMoment takes a day, which begins at midnight UTC, or a moment of RFC 3339. What is still to come can't be old.
-func parseMoment(text string) (time.Time, error) {
-	moment, err := time.Parse(time.DateOnly, text)
-	if err != nil {
-		moment, err = time.Parse(time.RFC3339, text)
-	}
-	switch {
-	case err != nil:
-		return moment, fmt.Errorf("--before %q: give a day such as 2026-01-31, or a moment such as 2026-01-31T06:00:00+08:00", text)
-	case moment.After(time.Now()):
-		return moment, fmt.Errorf("--before %s: that is still to come, give a day or a moment that is past", text)
-	default:
-		return moment, nil
-	}
 }
 
 func printCounts(c *console, counts []archive.Count, what string) {

@@ -68,25 +68,6 @@ func (in *installation) settleSales(events int) {
 	}
 }
 
-func TestArchiveRefusesDates(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"yesterday": "give a day", "2026-02-30": "give a day", "9999-01-01": "still to come", "2026-01-31 10:00": "give a day",
-	} {
-		if _, err := parseMoment(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
-	for text, want := range map[string]time.Time{
-		"2026-01-31":                time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC),
-		"2026-01-31T06:00:00+08:00": time.Date(2026, 1, 30, 22, 0, 0, 0, time.UTC),
-	} {
-		if got, err := parseMoment(text); err != nil || !got.Equal(want) {
-			t.Errorf("%s: %v, %v", text, got, err)
-		}
-	}
-}
-
 func TestProgressLine(t *testing.T) {
 	t.Parallel()
 	for want, at := range map[string]archive.Progress{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"doortab/audit"
@@ -10,12 +11,13 @@ import (
 type auditCommand struct {
 	databaseFlags
 	RedisURL string `name:"redis-url" placeholder:"URL" help:"Redis of the serving processes; without it only the database is checked."`
+	countersFlag
 }
 
 // Run is called by the command line.
 func (a *auditCommand) Run(ctx context.Context, c *console) error {
 	return a.withSchema(ctx, c, func(db *database.DB) error {
-		report, err := runAudit(ctx, db, a.RedisURL)
+		report, err := runAudit(ctx, db, cmp.Or(a.ClaimsRedisURL, a.RedisURL))
 		if err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = checkRanges(parsed)
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(stderr, "doortab: %v (try `doortab --help`)\n", err)
+		_, _ = fmt.Fprintf(stderr, "doortab: %v (try `%s --help`)\n", err, asked(parsed, err))
 		return 2
 	}
 	parsed.BindTo(auditlog.WithActor(ctx, "command"), (*context.Context)(nil))
@@ -82,6 +82,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// asked is the command that was asked for, as far as it was understood.
+func asked(parsed *kong.Context, err error) string {
+	if failed, ok := errors.AsType[*kong.ParseError](err); ok {
+		parsed = failed.Context
+	}
+	if node := parsed.Selected(); node != nil {
+		return node.FullPath()
+	}
+	return "doortab"
 }
 
 // console is where a command prints: results to out, progress and logs to log.

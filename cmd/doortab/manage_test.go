@@ -163,6 +163,8 @@ func TestUsage(t *testing.T) {
 		{"no network", []string{"dev", "--trusted-proxy=10.0.0.0"}, 2, []string{"--trusted-proxy", "10.0.0.0"}},
 		{"archive without a date", []string{"archive"}, 2, []string{"--before"}},
 		{"archive of the future", []string{"archive", "--before=9999-01-01"}, 1, []string{"still to come"}},
+		{"no time", []string{"promotion", "create", "x", "--starts-at=now"}, 2, []string{"--starts-at", "2026-01-31", "`doortab promotion create --help`"}},
+		{"no failed tasks without Redis", []string{"failed-tasks", "list", "--database-dsn=x@/x"}, 1, []string{"DOORTAB_REDIS_URL"}},
 		{"no database", []string{"audit"}, 1, []string{"--database-dsn", "DOORTAB_DATABASE_DSN"}},
 		{"unreachable database", []string{"audit", "--database-dsn=root@tcp(127.0.0.1:1)/x"}, 1, []string{"check DOORTAB_DATABASE_DSN"}},
 	}

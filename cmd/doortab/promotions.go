@@ -28,19 +28,22 @@ type promotionCreate struct {
 	PerUser  int64         `default:"1" min:"1" max:"1000" help:"Units for each person."`
 	NoClaim  bool          `help:"It applies at the door to whoever comes first, and nobody claims it."`
 	Site     string        `help:"The cabinets of one site; the whole fleet without it."`
-	StartsAt time.Time     `required:"" placeholder:"TIME" help:"When it begins, such as 2026-12-24T10:00:00Z."`
-	EndsAt   time.Time     `required:"" placeholder:"TIME" help:"The first moment that no longer counts."`
-	ClaimTTL time.Duration `default:"15m" min:"1s" max:"168h" help:"How long a claim is good."`
+	StartsAt moment        `required:"" placeholder:"TIME" help:"When it begins: 2026-12-24 (UTC), or 2026-12-24T10:00:00+08:00."`
+	EndsAt   moment        `required:"" placeholder:"TIME" help:"The first moment that no longer counts."`
+	ClaimTTL time.Duration `default:"15m" min:"1s" max:"168h" help:"How long a claim is good, in whole seconds."`
 	Way      string        `enum:"database,redis" default:"database" help:"How claims are taken: ${enum}."`
 }
 
 // Run is called by the command line.
 func (p *promotionCreate) Run(ctx context.Context, c *console) error {
+	if p.ClaimTTL%time.Second != 0 {
+		return fmt.Errorf("--claim-ttl %s: give whole seconds, such as 90s", p.ClaimTTL)
+	}
 	return p.withSchema(ctx, c, func(db *database.DB) error {
 		return c.changed(ctx, db, func(tx *gorm.DB) (promotion.Promotion, error) {
 			return promotion.Create(tx, promotion.Promotion{
 				Name: p.Name, ProductID: p.Product, PriceMinor: p.Price, Quota: p.Quota, PerUser: p.PerUser, NeedsClaim: !p.NoClaim,
-				Site: p.Site, StartsAt: p.StartsAt, EndsAt: p.EndsAt, ClaimTTLS: int64(p.ClaimTTL / time.Second), Way: promotion.Way(p.Way),
+				Site: p.Site, StartsAt: p.StartsAt.at, EndsAt: p.EndsAt.at, ClaimTTLS: int64(p.ClaimTTL / time.Second), Way: promotion.Way(p.Way),
 			}, database.Now())
 		})
 	})
@@ -64,6 +67,7 @@ func (c *console) promotion(p promotion.Promotion) error {
 		"promotionId": settlement.FormatID(p.PromotionID), "name": p.Name, "productId": p.ProductID, "priceMinor": p.PriceMinor,
 		"quota": p.Quota, "perUser": p.PerUser, "needsClaim": p.NeedsClaim, "site": p.Site, "startsAt": p.StartsAt, "endsAt": p.EndsAt,
 		"claimTtlSeconds": p.ClaimTTLS, "way": p.Way, "state": p.State, "taken": p.Taken, "left": p.Left(),
+		"createdAt": p.CreatedAt,
 	})
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"doortab/database"
@@ -68,6 +69,9 @@ func (r *reconcileCommand) Run(ctx context.Context, c *console) error {
 		}
 		c.printf("reconciliation %d: %d promotions, %d differences, %d repaired, %d buckets behind\n",
 			run.RunID, run.Promotions, run.Found, run.Repaired, run.Behind)
+		if run.Behind > 0 {
+			return fmt.Errorf("%d buckets of counters were not compared: look at Redis and at the log of serve, then run it again", run.Behind)
+		}
 		if run.Found > run.Repaired {
 			return errFound
 		}

@@ -27,3 +27,25 @@ func TestReconcileCommand(t *testing.T) {
 	}
 	reconcile(0, "0 differences, 0 repaired, 0 buckets behind")
 }
+
+// Counters that nobody could read are no counters that are right.
+func TestReconcileAndAuditWithoutTheirRedis(t *testing.T) {
+	t.Parallel()
+	in := newInstallation(t, 0)
+	in.exec(`INSERT INTO promotions (promotion_id, name, product_id, price_minor, quota, per_user, needs_claim, site, starts_at, ends_at,
+		claim_ttl_s, way, state, created_at, updated_at) VALUES (301, 'Rush', 1, 50, 5, 1, TRUE, '', NOW(3), NOW(3) + INTERVAL 1 DAY, 900, 'redis',
+		'live', NOW(3), NOW(3))`)
+	in.exec("INSERT INTO promotion_quota (promotion_id, quota, taken) VALUES (301, 5, 0)")
+	in.exec("INSERT INTO promotion_epochs (promotion_id, epoch, state, buckets, created_at) VALUES (301, 1, 'open', 1, NOW(3))")
+	in.exec("INSERT INTO promotion_buckets (promotion_id, epoch, bucket, granted, revoked, written) VALUES (301, 1, 0, 0, 0, 0)")
+	for _, c := range []struct{ command, flag, says string }{
+		{"reconcile", "--redis-url", "1 buckets of counters were not compared"},
+		{"audit", "--redis-url", "check DOORTAB_REDIS_URL"},
+		{"audit", "--claims-redis-url", "check DOORTAB_REDIS_URL"},
+	} {
+		status, stdout, stderr := command(t, c.command, "--database-dsn="+in.dsn, c.flag+"=redis://127.0.0.1:1/0")
+		if status != 1 || !strings.Contains(stderr, c.says) {
+			t.Errorf("%s %s: status %d, %s%s", c.command, c.flag, status, stdout, stderr)
+		}
+	}
+}

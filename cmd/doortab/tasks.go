@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -50,10 +51,13 @@ type failedTasksCommand struct {
 // tasksFlags reach the tasks.
 type tasksFlags struct {
 	databaseFlags
-	RedisURL string `name:"redis-url" placeholder:"URL" help:"Redis of the serving processes; without it there are no tasks."`
+	RedisURL string `name:"redis-url" placeholder:"URL" help:"Redis of the serving processes, which holds the tasks."`
 }
 
 func (f *tasksFlags) with(ctx context.Context, c *console, do func(*tasks.Queue) error) error {
+	if f.RedisURL == "" {
+		return errors.New("no Redis: give --redis-url or DOORTAB_REDIS_URL as the serving processes have it; without one there are no delayed tasks")
+	}
 	return f.withSchema(ctx, c, func(db *database.DB) error {
 		installation, err := settlement.Installation(ctx, db)
 		if err != nil {

@@ -90,7 +90,7 @@ func TestFailedTasksCommand(t *testing.T) {
 	if n := in.count("SELECT COUNT(*) FROM audit_log WHERE actor = 'command' AND action LIKE 'failed_task.%'"); n != 2 {
 		t.Errorf("%d lines in the audit log", n)
 	}
-	if status, stdout, stderr := command(t, "failed-tasks", "list", "--database-dsn="+in.dsn); status != 0 || stdout != "" {
+	if status, stdout, stderr := command(t, "failed-tasks", "list", "--database-dsn="+in.dsn); status != 1 || !strings.Contains(stderr, "--redis-url") {
 		t.Errorf("without Redis: %d %s%s", status, stdout, stderr)
 	}
 }
