@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"gorm.io/gorm"
-
-	"doortab/database"
 )
 
 // Offer is what a door needs to know of a promotion.
@@ -72,25 +70,29 @@ func ReadOffers(tx *gorm.DB, now time.Time) (*Offers, error) {
 	return o, nil
 }
 
+// keptFor bounds how long a change can stay unseen that raised no mark: by SQL of somebody's own, or by a restored database.
+const keptFor = 5 * time.Second
+
 // OfferCache keeps [Offers] as long as the mark of promotions stands where it was. Its zero value is empty. It is safe for
 // concurrent use.
 type OfferCache struct{ kept atomic.Pointer[keptOffers] }
 
 type keptOffers struct {
-	mark int64
+	mark  int64
+	until time.Time
 	*Offers
 }
 
 // Read returns the offers behind a mark that tx has read before. What it reads anew is at least as new as the mark, and whoever
 // changes it raises the mark again.
-func (c *OfferCache) Read(tx *gorm.DB, mark int64) (*Offers, error) {
-	if kept := c.kept.Load(); kept != nil && kept.mark == mark {
+func (c *OfferCache) Read(tx *gorm.DB, mark int64, now time.Time) (*Offers, error) {
+	if kept := c.kept.Load(); kept != nil && kept.mark == mark && now.Before(kept.until) {
 		return kept.Offers, nil
 	}
-	offers, err := ReadOffers(tx, database.Now())
+	offers, err := ReadOffers(tx, now)
 	if err != nil {
 		return nil, err
 	}
-	c.kept.Store(&keptOffers{mark, offers})
+	c.kept.Store(&keptOffers{mark, now.Add(keptFor), offers})
 	return offers, nil
 }

@@ -17,7 +17,7 @@ func (s *Service) openDoors(
 	if len(items) == 0 {
 		return nil, nil
 	}
-	offers, err := s.offers.Read(tx, mark)
+	offers, err := s.offers.Read(tx, mark, database.Now())
 	if err != nil || offers.None() {
 		return nil, err
 	}

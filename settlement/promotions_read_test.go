@@ -41,7 +41,7 @@ func TestAChangeOfPromotionsCountsFromTheNextEventOn(t *testing.T) {
 	s.audited()
 }
 
-// A group that sells nothing that a promotion is of reads nothing of promotions but their mark.
+// A group that sells nothing that a promotion is of reads nothing of promotions but their mark and, after seconds, which there are.
 func TestGroupsWithoutPromotionsReadNothingOfThem(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -51,6 +51,9 @@ func TestGroupsWithoutPromotionsReadNothingOfThem(t *testing.T) {
 	var asked []string
 	see := func(tx *gorm.DB) {
 		text := tx.Statement.SQL.String()
+		if strings.Contains(text, "FROM promotions") {
+			return
+		}
 		if slices.ContainsFunc([]string{"promotion_", "claims", "site"}, func(word string) bool { return strings.Contains(text, word) }) {
 			asked = append(asked, text)
 		}
