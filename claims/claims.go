@@ -66,6 +66,7 @@ type Service struct {
 	finder   *finder
 	metrics  *metrics
 	counters map[int64]*counters // by promotion
+	untold   untold
 }
 
 // New returns a service that works until [Service.Close].

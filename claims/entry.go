@@ -55,6 +55,10 @@ func tokenEntry(c promotion.Claim) string {
 	return fmt.Sprintf("%d %d %d", c.ClaimID, c.UserID, c.Quantity)
 }
 
+// wentBack is the field by which a bucket knows that it has taken a claim off its person's count; the script that lowers counts
+// writes the same.
+func wentBack(c promotion.Claim) string { return "returned claim " + strconv.FormatInt(c.ClaimID, 10) }
+
 // streamTime is when Redis added an entry; the zero time where its id can't be read.
 func streamTime(id string) time.Time {
 	ms, _, _ := strings.Cut(id, "-")

@@ -129,7 +129,8 @@ func (c *counters) warm(ctx context.Context, e *epoch) (*epoch, error) {
 }
 
 // load writes what persons have and which tokens are used into buckets that don't answer yet, once: no epoch has the same keys.
-// Persons come first, since a claim that is committed in between must not be counted without its token being known.
+// Both are as of one moment: a claim that is counted has its token there, and one that went back before says so, whoever tells
+// of it later.
 func (c *counters) load(ctx context.Context, e *epoch) error {
 	if _, err := c.redis.pipeline(ctx, func(p redis.Pipeliner) {
 		for _, k := range e.keys {
@@ -138,20 +139,20 @@ func (c *counters) load(ctx context.Context, e *epoch) error {
 	}); err != nil {
 		return err
 	}
-	l := loading{ctx: ctx, redis: c.redis, fields: map[string][]any{}}
-	db := c.service.db.Read(ctx)
-	err := promotion.UserCounts(db, c.promotionID, func(u promotion.UserCount) error {
-		return l.add(e.keys[e.bucket(u.UserID)].users, u.UserID, u.Taken)
-	})
+	persons, recent, err := c.books(ctx)
 	if err != nil {
 		return err
 	}
-	since := database.Now().Add(-2 * promotion.TokenFor)
-	err = promotion.RecentClaims(db, c.promotionID, since, func(made promotion.Claim) error {
-		return l.add(e.keys[e.bucket(made.UserID)].tokens, made.TokenID[:], tokenEntry(made))
-	})
-	if err != nil {
-		return err
+	l := loading{ctx: ctx, redis: c.redis, fields: map[string][]any{}}
+	for _, u := range persons {
+		if err := l.add(e.keys[e.bucket(u.UserID)].users, u.UserID, u.Taken); err != nil {
+			return err
+		}
+	}
+	for _, made := range recent {
+		if err := l.addClaim(e.keys[e.bucket(made.UserID)].tokens, made); err != nil {
+			return err
+		}
 	}
 	if err := l.flush(); err != nil {
 		return err
@@ -162,6 +163,18 @@ func (c *counters) load(ctx context.Context, e *epoch) error {
 	}
 	_, err = c.redis.runEach(ctx, openScript, keys, args)
 	return err
+}
+
+// books reads what persons have, and the claims of which the token can still make one.
+func (c *counters) books(ctx context.Context) (persons []promotion.UserCount, recent []promotion.Claim, err error) {
+	since := database.Now().Add(-2 * promotion.TokenFor)
+	err = c.service.db.Snapshot(ctx, func(tx *gorm.DB) (err error) {
+		if persons, err = promotion.UserCounts(tx, c.promotionID); err == nil {
+			recent, err = promotion.RecentClaims(tx, c.promotionID, since)
+		}
+		return err
+	})
+	return persons, recent, err
 }
 
 // loading collects fields of hashes and writes them many at a time.
@@ -178,6 +191,16 @@ func (l *loading) add(key string, field, value any) error {
 		return nil
 	}
 	return l.flush()
+}
+
+// addClaim notes the token of a claim, and that its person was counted without it where it went back.
+func (l *loading) addClaim(key string, c promotion.Claim) error {
+	if c.State == promotion.Returned || c.State == promotion.Expired {
+		if err := l.add(key, wentBack(c), 1); err != nil {
+			return err
+		}
+	}
+	return l.add(key, c.TokenID[:], tokenEntry(c))
 }
 
 func (l *loading) flush() error {

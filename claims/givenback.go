@@ -2,8 +2,10 @@ package claims
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"doortab/promotion"
 )
@@ -38,7 +40,7 @@ func (s *Service) TakenBack(ctx context.Context, reviewID int64, returns []promo
 // marked as sold out may not be. It is not needed for correctness: a count that stays too high keeps its person from another
 // claim until the next epoch, a mark stays for a second.
 func (s *Service) lower(ctx context.Context, list []gone) {
-	if s.redis.isDown() {
+	if s.redis == nil {
 		return
 	}
 	of := map[int64][]gone{}
@@ -47,13 +49,69 @@ func (s *Service) lower(ctx context.Context, list []gone) {
 	}
 	for promotionID, some := range of {
 		current, err := promotion.CurrentEpoch(s.db.Read(ctx), promotionID)
-		if err == nil && current.State == promotion.EpochOpen {
-			err = s.redis.lower(ctx, s.redis.epoch(current), some)
-		}
 		if err != nil {
 			s.log.Warn("Persons who gave units back could not be told to Redis.", "promotion", promotionID, "error", err)
+			continue
+		}
+		s.tell(ctx, current, some)
+	}
+}
+
+// tell has an epoch hear of units that went back, from the next sweep where it can't now: it is warming, or Redis is away. One that
+// has not begun yet will count without them.
+func (s *Service) tell(ctx context.Context, e promotion.Epoch, list []gone) {
+	open := e.State == promotion.EpochOpen
+	if open && s.redis.lower(ctx, s.redis.epoch(e), list) == nil {
+		return
+	}
+	if open || e.State == promotion.EpochWarming {
+		s.untold.add(e, list)
+	}
+}
+
+// maxUntold is how many persons an epoch may have yet to hear of.
+const maxUntold = 10_000
+
+// untold is what epochs have yet to hear of persons who gave units back.
+type untold struct {
+	mu   sync.Mutex
+	list map[epochKey][]gone
+}
+
+type epochKey struct{ promotionID, epoch int64 }
+
+func (u *untold) add(e promotion.Epoch, list []gone) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	k := epochKey{e.PromotionID, e.Epoch}
+	if u.list == nil {
+		u.list = map[epochKey][]gone{}
+	}
+	u.list[k] = append(u.list[k], list[:min(len(list), maxUntold-len(u.list[k]))]...)
+}
+
+func (u *untold) take() map[epochKey][]gone {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	list := u.list
+	u.list = nil
+	return list
+}
+
+// tellAgain tells epochs what they could not hear before. What is of an epoch that is over is forgotten.
+func (s *Service) tellAgain(ctx context.Context) error {
+	var errs []error
+	for k, list := range s.untold.take() {
+		current, err := promotion.CurrentEpoch(s.db.Read(ctx), k.promotionID)
+		switch {
+		case err != nil:
+			s.untold.add(promotion.Epoch{PromotionID: k.promotionID, Epoch: k.epoch}, list)
+			errs = append(errs, err)
+		case current.Epoch == k.epoch:
+			s.tell(ctx, current, list)
 		}
 	}
+	return errors.Join(errs...)
 }
 
 func (r *Redis) lower(ctx context.Context, e *epoch, list []gone) error {

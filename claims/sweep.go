@@ -46,6 +46,9 @@ func (s *Service) sweepStreams(ctx context.Context) error {
 			errs = append(errs, s.sweepEpoch(ctx, e))
 		}
 	}
+	if !s.redis.isDown() {
+		errs = append(errs, s.tellAgain(ctx))
+	}
 	s.forgetIdle(unfinished)
 	return errors.Join(append(errs, s.warmCold(ctx))...)
 }

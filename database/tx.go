@@ -31,6 +31,11 @@ func (db *DB) InTx(ctx context.Context, work func(tx *gorm.DB) error) error {
 	return db.InTxCounted(ctx, func(tx *gorm.DB, _ int) error { return work(tx) })
 }
 
+// Snapshot gives read a transaction that sees all tables as of its first statement. It writes nothing.
+func (db *DB) Snapshot(ctx context.Context, read func(tx *gorm.DB) error) error {
+	return db.Read(ctx).Transaction(read, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+}
+
 // InTxCounted is [DB.InTx] for work that goes about its later attempts differently; the
 // first attempt is 1.
 func (db *DB) InTxCounted(ctx context.Context, work func(tx *gorm.DB, attempt int) error) error {

@@ -74,7 +74,7 @@ func (s *Service) readSold(ctx context.Context, e promotion.Epoch) (*sold, error
 		return nil, err
 	}
 	open := false
-	err = s.snapshot(ctx, func(tx *gorm.DB) error {
+	err = s.db.Snapshot(ctx, func(tx *gorm.DB) error {
 		current, err := promotion.CurrentEpoch(tx, e.PromotionID)
 		if err != nil || current.Epoch != e.Epoch {
 			return err

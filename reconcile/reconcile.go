@@ -193,7 +193,7 @@ func (s *Service) comparePromotion(ctx context.Context, r *Run, promotionID int6
 }
 
 func (s *Service) compareBooks(ctx context.Context, r *Run, promotionID int64) (found []Difference, err error) {
-	err = s.snapshot(ctx, func(tx *gorm.DB) error {
+	err = s.db.Snapshot(ctx, func(tx *gorm.DB) error {
 		b, err := readBooks(tx, promotionID, database.Now())
 		if err == nil {
 			found = b.judge()
@@ -207,7 +207,7 @@ func (s *Service) compareBooks(ctx context.Context, r *Run, promotionID int64) (
 }
 
 func (s *Service) compareReserved(ctx context.Context, r *Run) (found []Difference, err error) {
-	err = s.snapshot(ctx, func(tx *gorm.DB) (err error) {
+	err = s.db.Snapshot(ctx, func(tx *gorm.DB) (err error) {
 		found, err = reservedDifferences(tx, database.Now())
 		return err
 	})
@@ -215,11 +215,6 @@ func (s *Service) compareReserved(ctx context.Context, r *Run) (found []Differen
 		return found, err
 	}
 	return found, s.repairReserved(ctx, r.RunID, found)
-}
-
-// snapshot gives read a transaction that sees all tables as of its first statement.
-func (s *Service) snapshot(ctx context.Context, read func(tx *gorm.DB) error) error {
-	return s.db.Read(ctx).Transaction(read, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 }
 
 func wait(ctx context.Context, d time.Duration) error {
