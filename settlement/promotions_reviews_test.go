@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"gorm.io/gorm"
 
+	"doortab/database"
 	"doortab/promotion"
 	"doortab/settlement"
 )
@@ -143,4 +145,30 @@ func TestReviewsTellWhatTheyGiveBackToPersonsOfClaims(t *testing.T) {
 			t.Error(diff)
 		}
 	}
+}
+
+// A review that locks what it reads does so in the order in which settlements do.
+func TestReviewsLockStockBeforePromotions(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.cabinet(1001, 7, 10)
+	s.promotion(promotion.Promotion{ProductID: 7, PriceMinor: 200})
+	s.receipts(1001, sale(1001, "e", 7, 3))
+	s.mustReopen()
+	locked := 0
+	beforeWrite(t, s.db, "FROM promotion_quota FORCE INDEX", func(*gorm.DB) {
+		locked++
+		if err := s.tryLock(1001); !database.IsLockWait(err) {
+			t.Errorf("the stock is not locked before the quota: %v", err)
+		}
+	})
+	r := settlement.Resolution{ReviewID: s.review(1001, "e").ReviewID, Decision: settlement.Amend, Note: "none", Lines: []settlement.ProposedLine{}}
+	err := s.db.InTx(t.Context(), func(tx *gorm.DB) error {
+		_, err := settlement.Resolve(tx, database.OptimisticAttempts+1, r, database.Now())
+		return err
+	})
+	if err != nil || locked != 1 {
+		t.Errorf("the quota is locked %d times, error %v", locked, err)
+	}
+	s.audited()
 }

@@ -168,14 +168,10 @@ func (e *pastEvent) readAdded(tx *gorm.DB) error {
 }
 
 // correct books what a decision changes, and brings tags and order to the state that they have then. It returns the tags
-// that moved.
+// that moved. Promotions come last, as in a settlement, so that the two don't lock each other out.
 func (e *pastEvent) correct(tx *gorm.DB, attempt int, review *Review, r *Resolution, now time.Time) ([]tagChange, error) {
 	change := r.differences(review, e.standing)
 	orderID := e.orderNumber(now)
-	lines, doors, err := e.price(tx, attempt, change, r, orderID)
-	if err != nil {
-		return nil, err
-	}
 	if err := e.book(tx, attempt, change, r.ReviewID, now); err != nil {
 		return nil, err
 	}
@@ -187,6 +183,10 @@ func (e *pastEvent) correct(tx *gorm.DB, attempt int, review *Review, r *Resolut
 		return nil, err
 	}
 	moved, err := e.placeTags(tx, attempt, change, orderID, waits, now)
+	if err != nil {
+		return nil, err
+	}
+	lines, doors, err := e.price(tx, attempt, change, r, orderID)
 	if err != nil || e.restock || e.order == nil && len(lines) == 0 {
 		return moved, err
 	}
