@@ -264,13 +264,10 @@ func (b *books) writeStrays(tx *gorm.DB, now time.Time) error {
 			known = append(known, []any{device, s.before, marshal(orEmpty(s.list)), s.before + 1, now})
 		}
 	}
-	changed, err := database.UpdateEach(tx, "cabinet_strays", []database.Column{database.Int("device_id"), database.Int("version")},
+	err := database.UpdateAll(tx, "cabinet_strays", []database.Column{database.Int("device_id"), database.Int("version")},
 		[]database.Column{database.Document("strays"), database.Int("version"), database.Time("updated_at")}, known)
 	if err != nil {
 		return err
-	}
-	if changed != int64(len(known)) {
-		return fmt.Errorf("update cabinet_strays: %w", database.ErrConflict)
 	}
 	return insert(tx, "cabinet_strays", "", fresh, "device_id", "strays", "version", "updated_at")
 }

@@ -38,14 +38,21 @@ type gaps struct {
 }
 
 // add tells whether there was room.
-func (g *gaps) add(list ...gap) bool {
+func (g *gaps) add(one gap) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.waiting)+len(list) > maxGaps {
+	if len(g.waiting) >= maxGaps {
 		return false
 	}
-	g.waiting = append(g.waiting, list...)
+	g.waiting = append(g.waiting, one)
 	return true
+}
+
+// putBack returns what due took out, also where others have filled its room meanwhile.
+func (g *gaps) putBack(list []gap) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = append(g.waiting, list...)
 }
 
 // due takes out what was noticed before a time, by cabinet and epoch.
@@ -88,7 +95,7 @@ func (s *Service) tellGaps(ctx context.Context, now time.Time) {
 		missing, err := stillMissing(ctx, s.db, due[of])
 		if err != nil {
 			s.log.Debug("Gaps can't be looked up; the next time tries again.", "device", of.deviceID, "error", err)
-			s.gaps.add(due[of]...)
+			s.gaps.putBack(due[of])
 			continue
 		}
 		for _, m := range missing {
