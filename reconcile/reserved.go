@@ -58,8 +58,12 @@ func (s *Service) repairReserved(ctx context.Context, runID int64, found []Diffe
 		}
 		mended := []Difference{d}
 		if d.Cause == OverdueReservation { // as the sweep would have
-			if due, err := reservation.End(ctx, s.db, d.key.reservationID); err != nil || !due.IsZero() {
-				return err
+			due, err := reservation.End(ctx, s.db, d.key.reservationID)
+			if err != nil {
+				return fmt.Errorf("repair %s: %w", d.Target, err)
+			}
+			if !due.IsZero() { // by this process's clock
+				continue
 			}
 		}
 		err := s.db.InTx(ctx, func(tx *gorm.DB) (err error) {

@@ -17,8 +17,8 @@ const (
 	lookEvery = 2 * time.Second
 	// nightHour is when, in UTC, the first run of a day looks at everything.
 	nightHour = 3
-	// keepRuns is how long runs are kept that found nothing.
-	keepRuns = 30 * 24 * time.Hour
+	keepEmpty = 30 * 24 * time.Hour // runs that found nothing
+	keepFound = 90 * 24 * time.Hour // the others
 )
 
 // Serve runs what is asked for and what is due, until ctx ends. Of any number of processes, one does.
@@ -128,14 +128,29 @@ func (s *Service) due(ctx context.Context) (Origin, error) {
 	return "", nil
 }
 
-// removeOld removes the records of old runs that found nothing.
+// removeOld removes the records of old runs, those that found something with their differences. What was mended stays in the
+// audit log, and what stands is found again by each run.
 func (s *Service) removeOld(ctx context.Context, now time.Time) error {
-	err := s.db.InTx(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("DELETE FROM reconciliations WHERE run_id < ? AND found = 0 AND state = ? LIMIT 10000",
-			database.FirstID(now.Add(-keepRuns)), Done).Error
-	})
+	var old []int64
+	err := s.db.Read(ctx).Raw(`SELECT run_id FROM reconciliations WHERE state IN (?, ?) AND (run_id < ? OR run_id < ? AND found = 0)
+		ORDER BY run_id LIMIT 10000`,
+		Done, Failed, database.FirstID(now.Add(-keepFound)), database.FirstID(now.Add(-keepEmpty))).Scan(&old).Error
 	if err != nil {
-		return fmt.Errorf("remove the records of old reconciliations: %w", err)
+		return fmt.Errorf("find the records of old reconciliations: %w", err)
+	}
+	for _, runID := range old {
+		if err := s.db.InTx(ctx, func(tx *gorm.DB) error { return remove(tx, runID) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func remove(tx *gorm.DB, runID int64) error {
+	for _, table := range []string{"reconciliation_findings", "reconciliations"} {
+		if err := tx.Exec("DELETE FROM "+table+" WHERE run_id = ?", runID).Error; err != nil {
+			return fmt.Errorf("remove the record of reconciliation %d: %w", runID, err)
+		}
 	}
 	return nil
 }

@@ -96,3 +96,41 @@ func TestARequestRunsWithoutATimetable(t *testing.T) {
 		t.Errorf("taken is %d after a run that was to repair", taken)
 	}
 }
+
+func TestOldRunsAreRemoved(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	const day = 24 * time.Hour
+	for name, r := range map[string]struct {
+		age   time.Duration
+		state reconcile.RunState
+		found int64
+	}{
+		"empty":        {31 * day, reconcile.Done, 0},
+		"failed":       {31 * day, reconcile.Failed, 0},
+		"found":        {91 * day, reconcile.Done, 2},
+		"young empty":  {29 * day, reconcile.Done, 0},
+		"young failed": {29 * day, reconcile.Failed, 0},
+		"young found":  {89 * day, reconcile.Done, 2},
+	} {
+		at := database.Now().Add(-r.age)
+		id := database.NewID(at)
+		s.exec(`INSERT INTO reconciliations (run_id, state, origin, started_by, everything, repairs, found, created_at)
+			VALUES (?, ?, 'nightly', ?, TRUE, FALSE, ?, ?)`, id, r.state, name, r.found, at)
+		for n := range r.found {
+			s.exec(`INSERT INTO reconciliation_findings (run_id, number, promotion_id, cause, target, counted, due, repaired)
+				VALUES (?, ?, 0, 'reserved_drift', ?, 1, 0, FALSE)`, id, n, name)
+		}
+	}
+	nightly, _ := s.serving(time.Hour)
+	s.look(nightly)
+	var left []string
+	err := s.db.Read(t.Context()).Raw(`SELECT started_by FROM reconciliations WHERE started_by <> 'doortab'
+		UNION ALL SELECT target FROM reconciliation_findings ORDER BY 1`).Scan(&left).Error
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(left, ", "); got != "young empty, young failed, young found, young found, young found" {
+		t.Errorf("left: %s", got)
+	}
+}
