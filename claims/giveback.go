@@ -19,8 +19,8 @@ const (
 )
 
 // GiveBack ends a held claim for its person, or for staff, and returns it as it is then. One that is returned already is
-// returned again; one that is used or expired is [promotion.ErrClaimOver], one that is pending [ErrPending]. sees tells whether the caller may know of the claim;
-// it is [promotion.ErrNoClaim] where not.
+// returned again; one that is used or expired is [promotion.ErrClaimOver], one that is pending [ErrPending]. sees tells whether
+// the caller may know of the claim; it is [promotion.ErrNoClaim] where not.
 func (s *Service) GiveBack(ctx context.Context, claimID int64, sees func(promotion.Claim) bool) (promotion.Claim, error) {
 	var c promotion.Claim
 	ended := false
