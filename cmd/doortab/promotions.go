@@ -125,7 +125,7 @@ func (p *promotionShow) Run(ctx context.Context, c *console) error {
 type promotionTransition struct {
 	databaseFlags
 	promotionArg
-	To string `arg:"" enum:"warming,live,paused,ended" help:"${enum}."`
+	To string `arg:"" enum:"warming,live,paused,ended" help:"What it becomes: ${enum}."`
 }
 
 // Run is called by the command line.
