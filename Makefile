@@ -20,7 +20,7 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI         := .tools/golangci-lint-$(GOLANGCI_VERSION)-$(shell go env GOVERSION)
 
 # The packages that talk to the database.
-DATABASE_PACKAGES = $(patsubst %,./%/...,$(wildcard database migrations inventory fleet door archive settlement audit auditlog promotion claims reservation spreadsheet))
+DATABASE_PACKAGES = $(patsubst %,./%/...,$(wildcard database migrations inventory fleet door archive settlement audit auditlog promotion claims deadletter reservation spreadsheet))
 
 .PHONY: help setup run bench test test-short test-mysql storm lint fuzz build audit fmt clean
 

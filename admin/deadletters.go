@@ -13,6 +13,7 @@ import (
 
 	"doortab/cabinet"
 	"doortab/claims"
+	"doortab/deadletter"
 	"doortab/settlement"
 )
 
@@ -60,9 +61,9 @@ func (s *Server) deadLetterRoutes() {
 }
 
 func (s *Server) listDeadLetters(ctx context.Context, in *PageInput) (*pageOutput[deadLetterView], error) {
-	return readPage(*in, func(after *idPlace, limit int) ([]settlement.DeadLetter, error) {
-		return settlement.ListDeadLetters(ctx, s.db, after.from(), limit)
-	}, func(d settlement.DeadLetter) idPlace { return idPlace{d.DeadLetterID} }, viewDeadLetter)
+	return readPage(*in, func(after *idPlace, limit int) ([]deadletter.Kept, error) {
+		return deadletter.List(ctx, s.db, after.from(), limit)
+	}, func(d deadletter.Kept) idPlace { return idPlace{d.DeadLetterID} }, viewDeadLetter)
 }
 
 func (s *Server) retryDeadLetter(ctx context.Context, in *deadLetterPath) (*retryOutput, error) {
@@ -93,10 +94,10 @@ func (s *Server) deleteDeadLetter(ctx context.Context, in *deadLetterPath) (*str
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.settlement.DiscardDeadLetter(ctx, id)
+	return nil, deadletter.Discard(ctx, s.db, id)
 }
 
-func viewDeadLetter(d settlement.DeadLetter) deadLetterView {
+func viewDeadLetter(d deadletter.Kept) deadLetterView {
 	v := deadLetterView{
 		ID: settlement.FormatID(d.DeadLetterID), Topic: d.Topic, DeviceID: d.DeviceID, CloseEventID: d.CloseEventID,
 		Payload: string(d.Payload), Size: d.Size, Digest: hex.EncodeToString(d.Digest), Reason: d.Reason, Detail: d.Detail,

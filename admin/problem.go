@@ -14,6 +14,7 @@ import (
 
 	"doortab/claims"
 	"doortab/database"
+	"doortab/deadletter"
 	"doortab/door"
 	"doortab/fleet"
 	"doortab/inventory"
@@ -77,6 +78,7 @@ var outcomes = []struct {
 	{fleet.ErrNotFound, http.StatusNotFound, ""},
 	{settlement.ErrNotFound, http.StatusNotFound, ""},
 	{door.ErrNotFound, http.StatusNotFound, ""},
+	{deadletter.ErrNotFound, http.StatusNotFound, ""},
 	{reconcile.ErrNotFound, http.StatusNotFound, ""},
 	{tasks.ErrNotFound, http.StatusNotFound, ""},
 	{reservation.ErrNotFound, http.StatusNotFound, ""},

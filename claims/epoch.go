@@ -229,11 +229,7 @@ func (c *counters) returnLeases(ctx context.Context) error {
 	if over == 0 { // whoever had the turn before
 		return nil
 	}
-	err := c.service.db.InTx(ctx, func(tx *gorm.DB) error {
-		_, err := promotion.EndEpoch(tx, c.promotionID, over)
-		return err
-	})
-	if err != nil {
+	if _, err := c.service.endEpoch(ctx, promotion.Epoch{PromotionID: c.promotionID, Epoch: over}); err != nil {
 		return err
 	}
 	c.mu.Lock()

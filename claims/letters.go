@@ -7,13 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"gorm.io/gorm"
 
-	"doortab/auditlog"
 	"doortab/database"
+	"doortab/deadletter"
 	"doortab/promotion"
 )
 
@@ -27,8 +26,6 @@ var (
 	// ErrUnreadable says that it is an entry of a stream that no claim can be read from.
 	ErrUnreadable = errors.New("no claim can be read from it: discard it")
 )
-
-const maxDetail = 500 // characters that the column takes
 
 // letter is the payload of such a dead letter.
 type letter struct {
@@ -75,7 +72,11 @@ func (c *counters) park(ctx context.Context, entry streamed, cause error) bool {
 	payload, err := json.Marshal(c.letter(entry))
 	if err == nil {
 		err = c.service.db.InTx(ctx, func(tx *gorm.DB) error {
-			return insertLetter(tx, fmt.Sprintf("promotions/%d/claims", c.promotionID), payload, cause.Error(), database.Now())
+			now := database.Now()
+			return deadletter.Insert(tx, []deadletter.Letter{{
+				Topic: fmt.Sprintf("promotions/%d/claims", c.promotionID), Payload: payload, Size: len(payload), Digest: sha256.Sum256(payload),
+				Reason: LetterWriteBack, Detail: cause.Error(), ReceivedAt: now,
+			}}, now)
 		})
 	}
 	if err != nil {
@@ -89,27 +90,16 @@ func (c *counters) park(ctx context.Context, entry streamed, cause error) bool {
 	return true
 }
 
-// insertLetter counts a copy of a letter that is there already. The NULL makes the statement fail, and run again, where it was the
-// minted id that collided and not the fingerprint.
-func insertLetter(tx *gorm.DB, topic string, payload []byte, detail string, now time.Time) error {
-	digest := sha256.Sum256(payload)
-	fingerprint := sha256.Sum256([]byte(LetterWriteBack + "\x00" + topic + "\x00" + string(digest[:])))
-	runes := []rune(strings.ToValidUTF8(detail, "?"))
-	return database.Insert(tx, "dead_letters", []string{
-		"dead_letter_id", "fingerprint", "topic", "payload", "size", "digest", "reason", "detail", "copies", "received_at", "last_received_at",
-	}, [][]any{{
-		database.NewID(now), fingerprint[:], topic, payload, len(payload), digest[:], LetterWriteBack,
-		string(runes[:min(len(runes), maxDetail)]), 1, now, now,
-	}}, `ON DUPLICATE KEY UPDATE
-		copies = IF(fingerprint = VALUES(fingerprint), copies + 1, NULL), last_received_at = VALUES(last_received_at)`)
-}
-
 // RetryDeadLetter writes the claim of a dead letter, or decides it anew where its units went back meanwhile, and removes the
-// letter. It returns the claim, held or refused, [ErrNotClaim] for a letter that isn't there or is of another kind, and
+// letter. It returns the claim, held or refused, [deadletter.ErrNotFound], [ErrNotClaim] for a letter of another kind, and
 // [ErrUnreadable].
 func (s *Service) RetryDeadLetter(ctx context.Context, id int64) (claim promotion.Claim, err error) {
+	decided := false
 	err = s.db.InTx(ctx, func(tx *gorm.DB) error {
 		l, err := readLetter(tx, id)
+		if decided && errors.Is(err, deadletter.ErrNotFound) { // the attempt whose answer was lost has removed it
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -117,35 +107,26 @@ func (s *Service) RetryDeadLetter(ctx context.Context, id int64) (claim promotio
 		if err != nil {
 			return err
 		}
-		made, err := promotion.Take(tx, l.PromotionID, []promotion.Ask{a}, database.Now())
+		now := database.Now()
+		made, err := promotion.Take(tx, l.PromotionID, []promotion.Ask{a}, now)
 		if err != nil {
 			return fmt.Errorf("retry dead letter %d: %w", id, err)
 		}
-		claim = made[0]
-		if err := tx.Exec("DELETE FROM dead_letters WHERE dead_letter_id = ?", id).Error; err != nil {
-			return fmt.Errorf("remove dead letter %d: %w", id, err)
-		}
-		return auditlog.Write(tx, auditlog.Entry{
-			Action: "dead_letter.retry", Target: fmt.Sprintf("dead letter %d", id), Before: l,
-			After: map[string]any{"claimId": fmt.Sprint(claim.ClaimID), "state": claim.State},
-		}, database.Now())
+		claim, decided = made[0], true
+		return deadletter.Retried(tx, id, map[string]any{"claimId": fmt.Sprint(claim.ClaimID), "state": claim.State}, now)
 	})
 	return claim, err
 }
 
 func readLetter(tx *gorm.DB, id int64) (l letter, err error) {
-	var found []struct {
-		Reason  string
-		Payload []byte
-	}
-	err = tx.Raw("SELECT reason, payload FROM dead_letters WHERE dead_letter_id = ? FOR UPDATE", id).Scan(&found).Error
+	kept, err := deadletter.Read(tx, id)
 	if err != nil {
-		return l, fmt.Errorf("read dead letter %d: %w", id, err)
+		return l, err
 	}
-	if len(found) == 0 || found[0].Reason != LetterWriteBack {
+	if kept.Reason != LetterWriteBack {
 		return l, fmt.Errorf("dead letter %d %w", id, ErrNotClaim)
 	}
-	if err := json.Unmarshal(found[0].Payload, &l); err != nil {
+	if err := json.Unmarshal(kept.Payload, &l); err != nil {
 		return l, fmt.Errorf("read dead letter %d: %w", id, err)
 	}
 	return l, nil

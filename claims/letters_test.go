@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"doortab/claims"
+	"doortab/database/databasetest"
+	"doortab/deadletter"
 	"doortab/promotion"
 	"doortab/services/servicestest"
 )
@@ -61,7 +63,7 @@ func TestAClaimThatCannotBeWrittenBecomesADeadLetter(t *testing.T) {
 	if n := f.number("SELECT COUNT(*) FROM dead_letters"); n != 0 {
 		t.Errorf("%d dead letters are left", n)
 	}
-	if _, err := f.RetryDeadLetter(t.Context(), id); !errors.Is(err, claims.ErrNotClaim) {
+	if _, err := f.RetryDeadLetter(t.Context(), id); !errors.Is(err, deadletter.ErrNotFound) {
 		t.Errorf("retried twice: %v", err)
 	}
 	f.settled(p)
@@ -90,4 +92,29 @@ func TestAnEntryThatIsNoClaimBecomesADeadLetter(t *testing.T) {
 		t.Errorf("retried: %v", err)
 	}
 	f.checkRedis(p)
+}
+
+// The answer to the COMMIT of a retry is lost: it was done, and whoever asked hears so.
+func TestALostAnswerToTheCommitOfARetryIsNoFailure(t *testing.T) {
+	t.Parallel()
+	f := newFast(t, servicestest.Redis(t).URL(), 1)
+	p := f.live(20, 1)
+	f.exec("CREATE TRIGGER refuse BEFORE INSERT ON claims FOR EACH ROW SIGNAL SQLSTATE '45000'")
+	pending, err := f.Claim(t.Context(), f.request(p, 1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.exec("DROP TRIGGER refuse")
+	proxy, dsn := throughForgetful(t, f.dsn)
+	service := serve(t, databasetest.Open(t, dsn))
+	proxy.lose.Store(1)
+	c, err := service.RetryDeadLetter(t.Context(), f.number("SELECT dead_letter_id FROM dead_letters"))
+	if err != nil || c.ClaimID != pending.ClaimID || c.State != promotion.Held || proxy.lost.Load() != 1 {
+		t.Errorf("%+v, %v, after %d lost answers", c, err, proxy.lost.Load())
+	}
+	if n := f.number("SELECT COUNT(*) FROM audit_log WHERE action = 'dead_letter.retry'"); n != 1 {
+		t.Errorf("%d lines in the audit log", n)
+	}
+	f.settled(p)
+	f.checkBooks(p)
 }

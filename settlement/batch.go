@@ -9,6 +9,7 @@ import (
 
 	"doortab/cabinet"
 	"doortab/database"
+	"doortab/deadletter"
 	"doortab/door"
 )
 
@@ -23,7 +24,7 @@ type batch struct {
 	lines       []orderedLine
 	reviews     [][]any
 	conflicts   [][]any
-	letters     [][]any
+	letters     []deadletter.Letter
 	sequences   [][]any
 	doors       []door.Closing
 	jumps       []seqJump

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"doortab/cabinet"
+	"doortab/deadletter"
 	"doortab/settlement"
 )
 
@@ -42,7 +43,7 @@ func TestADeadLetterIsRetried(t *testing.T) {
 	if n := s.count("dead_letters", "1"); n != 0 {
 		t.Errorf("%d dead letters left", n)
 	}
-	if _, err := s.RetryDeadLetter(t.Context(), id); !errors.Is(err, settlement.ErrNotFound) {
+	if _, err := s.RetryDeadLetter(t.Context(), id); !errors.Is(err, deadletter.ErrNotFound) {
 		t.Errorf("once it is gone: %v", err)
 	}
 	if again := s.receipts(1001, sale(1001, "e", 7, 2))[0]; !again.Duplicate || again.OrderID != answer.Receipt.OrderID {
@@ -83,13 +84,13 @@ func TestADeadLetterIsDiscarded(t *testing.T) {
 	s.cabinet(1001)
 	s.settle(1001, "hello")
 	id := s.letterID()
-	if err := s.DiscardDeadLetter(t.Context(), id+1); !errors.Is(err, settlement.ErrNotFound) {
+	if err := deadletter.Discard(t.Context(), s.db, id+1); !errors.Is(err, deadletter.ErrNotFound) {
 		t.Errorf("one that is not there: %v", err)
 	}
-	if err := s.DiscardDeadLetter(t.Context(), id); err != nil {
+	if err := deadletter.Discard(t.Context(), s.db, id); err != nil {
 		t.Error(err)
 	}
-	if err := s.DiscardDeadLetter(t.Context(), id); !errors.Is(err, settlement.ErrNotFound) {
+	if err := deadletter.Discard(t.Context(), s.db, id); !errors.Is(err, deadletter.ErrNotFound) {
 		t.Errorf("once more: %v", err)
 	}
 }

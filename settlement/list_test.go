@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"doortab/database"
+	"doortab/deadletter"
 	"doortab/settlement"
 )
 
@@ -106,13 +107,13 @@ func lists(ctx context.Context, db *database.DB) map[string]func(limit, pages in
 			}
 			return settlement.ListDiscrepancies(ctx, db, key, limit)
 		}, func(d settlement.Discrepancy) string { return d.Ref }),
-		"dead letters": walker(func(after *settlement.DeadLetter, limit int) ([]settlement.DeadLetter, error) {
+		"dead letters": walker(func(after *deadletter.Kept, limit int) ([]deadletter.Kept, error) {
 			var before int64
 			if after != nil {
 				before = after.DeadLetterID
 			}
-			return settlement.ListDeadLetters(ctx, db, before, limit)
-		}, func(d settlement.DeadLetter) string { return fmt.Sprint(d.DeadLetterID) }),
+			return deadletter.List(ctx, db, before, limit)
+		}, func(d deadletter.Kept) string { return fmt.Sprint(d.DeadLetterID) }),
 	}
 }
 

@@ -175,31 +175,3 @@ func ListDiscrepancies(ctx context.Context, db *database.DB, before *Discrepancy
 	}
 	return list, nil
 }
-
-// DeadLetter is a message that belongs to no cabinet and event, kept with the reason.
-type DeadLetter struct {
-	DeadLetterID   int64
-	Topic          string
-	DeviceID       *int64  // nil: the topic names none
-	CloseEventID   *string // nil: can't be read
-	Payload        []byte  // its first 64 KiB
-	Size           int64   // bytes of the whole
-	Digest         []byte  // SHA-256 of the whole
-	Reason         string
-	Detail         string
-	Copies         int64
-	ReceivedAt     time.Time
-	LastReceivedAt time.Time
-}
-
-// ListDeadLetters reads up to limit dead letters with ids below before, the newest first; 0 means from the newest.
-func ListDeadLetters(ctx context.Context, db *database.DB, before int64, limit int) ([]DeadLetter, error) {
-	var list []DeadLetter
-	err := db.Read(ctx).Raw(`SELECT dead_letter_id, topic, device_id, close_event_id, payload, size, digest, reason, detail,
-		copies, received_at, last_received_at FROM dead_letters WHERE dead_letter_id <= ? ORDER BY dead_letter_id DESC LIMIT ?`,
-		lastID(time.Time{}, before), limit).Scan(&list).Error
-	if err != nil {
-		return nil, fmt.Errorf("list dead letters: %w", err)
-	}
-	return list, nil
-}

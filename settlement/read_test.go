@@ -7,6 +7,7 @@ import (
 	"doortab/cabinet"
 	"doortab/database"
 	"doortab/database/databasetest"
+	"doortab/deadletter"
 )
 
 func TestAMessageThatPanicsIsKept(t *testing.T) {
@@ -19,7 +20,7 @@ func TestAMessageThatPanicsIsKept(t *testing.T) {
 	if it.answer.Err != nil || it.answer.Receipt != nil {
 		t.Errorf("answer %+v, want none", it.answer)
 	}
-	letters, err := ListDeadLetters(t.Context(), db, 0, 10)
+	letters, err := deadletter.List(t.Context(), db, 0, 10)
 	if err != nil || len(letters) != 1 || letters[0].Reason != LetterInternal || string(letters[0].Payload) != "{}" {
 		t.Errorf("dead letters %+v, %v", letters, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 
 	"doortab/database"
+	"doortab/deadletter"
 	"doortab/door"
 )
 
@@ -143,7 +144,7 @@ func (b *batch) writeDoubts(tx *gorm.DB) error {
 		"received_at"); err != nil {
 		return err
 	}
-	if err := insertLetters(tx, b.letters); err != nil {
+	if err := deadletter.Insert(tx, b.letters, b.now); err != nil {
 		return err
 	}
 	return insert(tx, "cabinet_sequences", adoptLater,

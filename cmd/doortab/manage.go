@@ -10,6 +10,7 @@ import (
 	"doortab/admin"
 	"doortab/claims"
 	"doortab/database"
+	"doortab/deadletter"
 	"doortab/fleet"
 	"doortab/migrations"
 	"doortab/settlement"
@@ -88,7 +89,7 @@ type lettersList struct {
 // Run is called by the command line.
 func (l *lettersList) Run(ctx context.Context, c *console) error {
 	return l.withSchema(ctx, c, func(db *database.DB) error {
-		letters, err := settlement.ListDeadLetters(ctx, db, 0, l.Limit)
+		letters, err := deadletter.List(ctx, db, 0, l.Limit)
 		if err != nil {
 			return err
 		}
@@ -160,8 +161,7 @@ func (l *lettersDiscard) Run(ctx context.Context, c *console) error {
 		return err
 	}
 	return l.withSchema(ctx, c, func(db *database.DB) error {
-		service := settlement.New(settlement.Config{DB: db, Logger: l.logger(c)})
-		if err := service.DiscardDeadLetter(ctx, id); err != nil {
+		if err := deadletter.Discard(ctx, db, id); err != nil {
 			return err
 		}
 		c.printf("discarded %d\n", id)

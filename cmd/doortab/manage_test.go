@@ -96,7 +96,7 @@ func TestDeadLetters(t *testing.T) {
 	if status, _, stderr := command(t, "dead-letters", "discard", ids["malformed"], dsn); status != 0 {
 		t.Errorf("discard: status %d, %q", status, stderr)
 	}
-	if status, _, stderr := command(t, "dead-letters", "discard", ids["malformed"], dsn); status != 1 || !strings.Contains(stderr, "not found") {
+	if status, _, stderr := command(t, "dead-letters", "discard", ids["malformed"], dsn); status != 1 || !strings.Contains(stderr, "no such dead") {
 		t.Errorf("discard again: status %d, %q; want 1", status, stderr)
 	}
 	if left := letters(); len(left) != 0 {
