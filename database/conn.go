@@ -3,6 +3,7 @@ package database
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -12,7 +13,7 @@ import (
 type conn struct {
 	driverConn
 
-	statements map[string]statement
+	statements map[string]prepared
 	// manual: autocommit is off, so that the server begins a transaction with the first statement. It stays off from one
 	// transaction to the next, until a statement comes that belongs to none.
 	manual bool
@@ -72,32 +73,51 @@ func (c *conn) outside(ctx context.Context, text string) error {
 
 // ExecContext is [driver.ExecerContext].
 func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	if err := c.outside(ctx, text); err != nil {
-		return nil, err
-	}
-	s, err := c.frequent(ctx, text)
+	s, err := c.statement(ctx, text)
 	if err != nil {
 		return nil, err
-	}
-	if s == nil {
-		return c.driverConn.ExecContext(ctx, text, args)
 	}
 	return s.ExecContext(ctx, args)
 }
 
 // QueryContext is [driver.QueryerContext].
 func (c *conn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	if err := c.outside(ctx, text); err != nil {
-		return nil, err
-	}
-	s, err := c.frequent(ctx, text)
+	s, err := c.statement(ctx, text)
 	if err != nil {
 		return nil, err
 	}
-	if s == nil {
-		return c.driverConn.QueryContext(ctx, text, args)
-	}
 	return s.QueryContext(ctx, args)
+}
+
+// statement is a prepared one where it comes often and the server prepares it, else its text.
+func (c *conn) statement(ctx context.Context, text string) (statement, error) {
+	if err := c.outside(ctx, text); err != nil {
+		return nil, err
+	}
+	if ctx.Value(frequentKey{}) == nil {
+		return unprepared{c.driverConn, text}, nil
+	}
+	s, err := c.prepared(text)
+	if errors.Is(err, errNotPrepared) {
+		return unprepared{c.driverConn, text}, nil
+	}
+	return s, err
+}
+
+// unprepared is a statement that goes as text.
+type unprepared struct {
+	on   driverConn
+	text string
+}
+
+// ExecContext is [driver.StmtExecContext].
+func (u unprepared) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return u.on.ExecContext(ctx, u.text, args)
+}
+
+// QueryContext is [driver.StmtQueryContext].
+func (u unprepared) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return u.on.QueryContext(ctx, u.text, args)
 }
 
 // PrepareContext is [driver.ConnPrepareContext]. What it returns must be run where it was prepared: in a transaction or in none.

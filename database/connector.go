@@ -29,7 +29,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if _, err := inner.ExecContext(ctx, readCommitted, nil); err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
-	return &conn{driverConn: inner, statements: map[string]statement{}}, nil
+	return &conn{driverConn: inner, statements: map[string]prepared{}}, nil
 }
 
 func settingsFor(dsn string, answerWait time.Duration) (*mysql.Config, error) {

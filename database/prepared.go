@@ -24,11 +24,15 @@ func begun(ctx context.Context, tx *sql.Tx, conn *sql.Conn) transaction {
 	return transaction{tx, conn, context.WithValue(ctx, frequentKey{}, true)}
 }
 
-// statement is a prepared one as the driver has it. database/sql would copy the thousands of values of a large group three times,
-// to check what its callers have made right.
 type statement interface {
 	driver.StmtExecContext
 	driver.StmtQueryContext
+}
+
+// prepared is a statement as the driver has it. database/sql would copy the thousands of values of a large group three times, to check
+// what its callers have made right.
+type prepared interface {
+	statement
 	Exec(values []driver.Value) (driver.Result, error)
 }
 
@@ -68,18 +72,6 @@ func (t transaction) exec(text string, values []driver.Value) (changed int64, er
 	return changed, errors.Join(err, failed)
 }
 
-// frequent returns nil for a statement that goes as text.
-func (c *conn) frequent(ctx context.Context, text string) (statement, error) {
-	if ctx.Value(frequentKey{}) == nil {
-		return nil, nil
-	}
-	s, err := c.prepared(text)
-	if errors.Is(err, errNotPrepared) {
-		return nil, nil
-	}
-	return s, err
-}
-
 // exec runs a statement on the connection, whose transaction is open.
 func (c *conn) exec(text string, values []driver.Value) (changed int64, err error) {
 	s, err := c.prepared(text)
@@ -93,7 +85,7 @@ func (c *conn) exec(text string, values []driver.Value) (changed int64, err erro
 	return result.RowsAffected()
 }
 
-func (c *conn) prepared(text string) (statement, error) {
+func (c *conn) prepared(text string) (prepared, error) {
 	if s, known := c.statements[text]; known {
 		return s, nil
 	}
@@ -104,7 +96,7 @@ func (c *conn) prepared(text string) (statement, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
-	s, ok := fresh.(statement)
+	s, ok := fresh.(prepared)
 	if !ok {
 		return nil, errors.Join(errNotPrepared, fresh.Close())
 	}
