@@ -8,8 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// labelled is the most promotions that have series of their own at a time; the others share one.
-const labelled = 100
+const (
+	labelled = 100 // promotions that have series of their own at a time
+	others   = "other"
+)
 
 type metrics struct {
 	prededuction *prometheus.CounterVec
@@ -61,7 +63,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 func (m *metrics) of(promotionID int64) *series {
 	s := m.series[promotionID]
 	if s == nil {
-		s = &series{label: "other", outcomes: map[string]prometheus.Counter{}, waiting: map[int64]waitingEntries{}}
+		s = &series{label: others, outcomes: map[string]prometheus.Counter{}, waiting: map[int64]waitingEntries{}}
 		if len(m.series) < labelled {
 			s.label = strconv.FormatInt(promotionID, 10)
 		}
@@ -92,30 +94,37 @@ func (m *metrics) epoch(promotionID, epoch int64) {
 func (m *metrics) waiting(promotionID, epoch, entries int64, age time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.of(promotionID).waiting[epoch] = waitingEntries{entries, age}
-	m.showWaiting(promotionID)
+	s := m.of(promotionID)
+	s.waiting[epoch] = waitingEntries{entries, age}
+	m.showWaiting(s.label)
 }
 
 // writtenBack notes that an epoch is done.
 func (m *metrics) writtenBack(promotionID, epoch int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.of(promotionID).waiting, epoch)
-	m.showWaiting(promotionID)
+	s := m.of(promotionID)
+	delete(s.waiting, epoch)
+	m.showWaiting(s.label)
 }
 
-func (m *metrics) showWaiting(promotionID int64) {
-	s := m.of(promotionID)
+// showWaiting adds up all promotions that have a label.
+func (m *metrics) showWaiting(label string) {
 	var entries int64
 	var age time.Duration
-	for _, w := range s.waiting {
-		entries += w.entries
-		if w.entries > 0 {
-			age = max(age, w.age)
+	for _, s := range m.series {
+		if s.label != label {
+			continue
+		}
+		for _, w := range s.waiting {
+			entries += w.entries
+			if w.entries > 0 {
+				age = max(age, w.age)
+			}
 		}
 	}
-	m.lag.WithLabelValues(s.label).Set(age.Seconds())
-	m.pending.WithLabelValues(s.label).Set(float64(entries))
+	m.lag.WithLabelValues(label).Set(age.Seconds())
+	m.pending.WithLabelValues(label).Set(float64(entries))
 }
 
 // forget drops the series of a promotion that is over.
@@ -127,7 +136,8 @@ func (m *metrics) forget(promotionID int64) {
 		return
 	}
 	delete(m.series, promotionID)
-	if s.label == "other" {
+	if s.label == others {
+		m.showWaiting(others)
 		return
 	}
 	m.prededuction.DeletePartialMatch(prometheus.Labels{"promotion": s.label})
