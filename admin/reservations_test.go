@@ -88,7 +88,7 @@ func TestAReservationEndsByATask(t *testing.T) {
 		ended <- id
 		return time.Time{}, nil
 	})
-	r := h.expect(http.StatusCreated, h.reserve(App, "k", keep(42, 2, 500*time.Millisecond))).json(t)
+	r := h.expect(http.StatusCreated, h.reserve(App, "k", keep(42, 2, 2*time.Second))).json(t)
 	select {
 	case id := <-ended:
 		if id != r["reservationId"] {
