@@ -57,6 +57,10 @@ func (s *cabinetSend) Run(ctx context.Context, c *console) error {
 		return err
 	}
 	c.printf("%s\n", receipt)
+	var answered struct{ Outcome cabinet.Outcome }
+	if json.Unmarshal(receipt, &answered) == nil && answered.Outcome == cabinet.Rejected {
+		_, _ = fmt.Fprintln(c.log, "doortab: rejected: `doortab dead-letters list` says why")
+	}
 	return nil
 }
 

@@ -19,6 +19,7 @@ func TestCabinetSend(t *testing.T) {
 		{"a sale", secret, `{"userId":42,"items":[{"productId":1,"quantity":2}]}`, 0, `"outcome":"settled"`},
 		{"an id of one's own", secret, `{"closeEventId":"mine","items":[]}`, 0, `"closeEventId":"mine","deviceId":` + device},
 		{"the same again", secret, `{"closeEventId":"mine","items":[{"productId":1,"quantity":1}]}`, 0, `"outcome":"conflict"`},
+		{"no evidence", secret, `{"userId":42}`, 0, "`doortab dead-letters list` says why"},
 		{"not JSON", secret, `{`, 1, "not a JSON object"},
 		{"no id", secret, `{"closeEventId":7,"items":[]}`, 1, "not a string"},
 		{"another's secret", "wrong", `{"items":[]}`, 1, "check the address and the secret"},
