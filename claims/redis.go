@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -145,10 +146,12 @@ func (r *Redis) pipeline(ctx context.Context, add func(pipeliner)) ([]redis.Cmde
 	return answers, nil
 }
 
-// isFailure tells the errors that come of Redis, or of the way to it, from the answers that we reckon with.
+// isFailure tells the errors that come of Redis, or of the way to it, from the answers that we reckon with. Who has written over
+// the keys of one promotion must not take Redis from the others.
 func isFailure(err error) bool {
 	if err == nil || errors.Is(err, redis.Nil) {
 		return false
 	}
-	return !redis.HasErrorPrefix(err, "NOSCRIPT") && !redis.HasErrorPrefix(err, "NOGROUP")
+	answer := func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) }
+	return !slices.ContainsFunc([]string{"NOSCRIPT", "NOGROUP", "WRONGTYPE"}, answer)
 }

@@ -64,3 +64,32 @@ func TestCountersThatRedisLostAreReplaced(t *testing.T) {
 	f.checkBooks(p)
 	f.checkRedis(p)
 }
+
+// Somebody writes over all that Redis keeps of one promotion: it goes on, and so do the others.
+func TestKeysOfAnotherKindCostOnePromotionItsCounters(t *testing.T) {
+	t.Parallel()
+	f := newFast(t, servicestest.Redis(t).URL(), 2)
+	hit, other := f.live(40, 1), f.live(40, 1)
+	f.open(hit)
+	f.open(other)
+	f.settled(hit)
+	for bucket := range f.buckets {
+		for _, name := range []string{"units", "users", "tokens", "stream"} {
+			if err := f.client.Set(t.Context(), f.bucketKey(hit, 1, bucket)+name, "x", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for user := range int64(5) {
+		if _, err := f.Claim(t.Context(), f.request(hit, 1+user, 1)); err != nil {
+			t.Errorf("user %d: %v", 1+user, err)
+		}
+		if c, err := f.Claim(t.Context(), f.request(other, 1+user, 1)); err != nil || c.Source == nil {
+			t.Errorf("user %d of the other: %+v, %v", 1+user, c, err)
+		}
+	}
+	f.until("fresh counters", func() bool { return f.epochs(hit, "'done'") == 1 && f.epochs(hit, "'open'") == 1 })
+	f.settled(hit)
+	f.checkBooks(hit)
+	f.checkRedis(hit)
+}
