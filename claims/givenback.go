@@ -123,10 +123,5 @@ func (r *Redis) lower(ctx context.Context, e *epoch, list []gone) error {
 	if _, err := r.runEach(ctx, lowerScript, keys, args); err != nil {
 		return err
 	}
-	_, err := r.pipeline(ctx, func(p pipeliner) {
-		for _, k := range e.keys {
-			p.HDel(ctx, k.units, "low", "until")
-		}
-	})
-	return err
+	return r.unmark(ctx, e)
 }

@@ -96,6 +96,9 @@ func (c *counters) serve(ctx context.Context, e *epoch, wants []*want) error {
 		if units, err = c.grant(ctx, e, revoked, wanted(needs, units)); err != nil {
 			return err
 		}
+		if err := c.recheck(ctx, e, nil); err != nil { // others may have found all sold while the units were on their way
+			return err
+		}
 	}
 	if alone := servedAlone(wants, units); alone != nil {
 		return c.serve(ctx, e, []*want{alone})
@@ -212,7 +215,37 @@ func (c *counters) refuse(ctx context.Context, e *epoch, wants []*want, units ma
 			low[bucket] = cmp.Or(low[bucket], 1)
 		}
 	}
-	return c.mark(ctx, e, low)
+	if err := c.mark(ctx, e, low); err != nil {
+		return err
+	}
+	return c.recheck(ctx, e, wants)
+}
+
+// recheck lets wants ask again where units went back to the quota before the buckets were marked. Where they go back after this,
+// whoever brings them takes the marks away.
+func (c *counters) recheck(ctx context.Context, e *epoch, wants []*want) error {
+	p, err := promotion.Read(c.service.db.Read(ctx), c.promotionID)
+	if err != nil || p.Left() == 0 {
+		return err
+	}
+	for _, w := range wants {
+		w.sold = false
+	}
+	if err := c.redis.unmark(ctx, e); err != nil {
+		c.lose(e)
+		return errors.Join(errNoCounters, err)
+	}
+	return nil
+}
+
+// unmark lets buckets ask again whether units are left elsewhere.
+func (r *Redis) unmark(ctx context.Context, e *epoch) error {
+	_, err := r.pipeline(ctx, func(p pipeliner) {
+		for _, k := range e.keys {
+			p.HDel(ctx, k.units, "low", "until")
+		}
+	})
+	return err
 }
 
 func (c *counters) mark(ctx context.Context, e *epoch, low map[int]int64) error {

@@ -3,6 +3,7 @@ package claims_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"doortab/claims"
 	"doortab/promotion"
@@ -16,7 +17,7 @@ func (f fast) claimAll(by *claims.Service, p promotion.Promotion, users int64) (
 		_, err := by.Claim(f.Context(), f.request(p, 1+user, 1))
 		if err == nil {
 			got++
-		} else if !errors.Is(err, promotion.SoldOut) {
+		} else if !errors.Is(err, promotion.SoldOut) && !errors.Is(err, promotion.LimitReached) {
 			f.Fatalf("user %d: %v", 1+user, err)
 		}
 	}
@@ -68,4 +69,34 @@ func TestAPromotionThatStoppedGivesNothingMore(t *testing.T) {
 			f.checkBooks(p)
 		})
 	}
+}
+
+// A sale that the database refuses, since its person has claimed elsewhere meanwhile, gives its unit back: nobody hears that all is
+// sold for the rest of the second for which buckets know that.
+func TestAUnitThatTheDatabaseRefusedIsSold(t *testing.T) {
+	t.Parallel()
+	f := newFast(t, servicestest.Redis(t).URL(), 2)
+	p := f.live(3, 1)
+	f.open(p)
+	if _, err := serve(t, f.db).Claim(t.Context(), f.request(p, 1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	f.lease(p, 1)
+	buckets, err := promotion.Buckets(f.db.Read(t.Context()), p.PromotionID, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range buckets {
+		err := f.client.HSet(t.Context(), f.bucketKey(p, 1, b.Bucket)+"units", "units", b.Left(), "granted", b.Granted,
+			"low", 1, "until", time.Now().Add(time.Hour).UnixMilli()).Err()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = f.Claim(t.Context(), f.request(p, 1, 1))
+	refusedAs(t, err, promotion.LimitReached)
+	if got := f.claimAll(f.Service, p, 10); got != 2 {
+		t.Errorf("%d of 2 units are claimed", got)
+	}
+	f.checkBooks(p)
 }

@@ -157,10 +157,27 @@ func (c *counters) storeOnce(ctx context.Context, group []streamed) error {
 	if err != nil {
 		return err
 	}
+	c.tellRefused(ctx, group, made)
 	for i, entry := range group {
 		c.written(entry.ask.ClaimID, made[i])
 	}
 	return nil
+}
+
+// tellRefused lets buckets that are marked as sold out ask again, where units of sales that the database refused are in the quota.
+func (c *counters) tellRefused(ctx context.Context, group []streamed, made []promotion.Claim) {
+	e, given := group[0].epoch, 0
+	for i, entry := range group {
+		if made[i].ClaimID == entry.ask.ClaimID && made[i].State != promotion.Refused {
+			given++
+		}
+	}
+	if given == len(group) || e.State == promotion.EpochDraining {
+		return
+	}
+	if err := c.redis.unmark(ctx, e); err != nil {
+		c.service.log.Debug("Buckets could not hear of units that went back.", "promotion", c.promotionID, "error", err)
+	}
 }
 
 func pause(ctx context.Context, d time.Duration) bool {
