@@ -18,7 +18,7 @@ var (
 	behindDesc = prometheus.NewDesc("doortab_reconciliation_behind",
 		"Buckets that the last reconciliation could not compare, since their write-back was behind.", nil, nil)
 	successDesc = prometheus.NewDesc("doortab_reconciliation_last_success_timestamp_seconds",
-		"When the last reconciliation ended that came to its end.", nil, nil)
+		"When the last reconciliation ended that came to its end; 0 where none has.", nil, nil)
 )
 
 // metrics are those of the last run that came to its end, whichever process had it.
@@ -42,6 +42,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.last.EndedAt == nil {
+		to <- prometheus.MustNewConstMetric(successDesc, prometheus.GaugeValue, 0)
 		return
 	}
 	to <- prometheus.MustNewConstMetric(successDesc, prometheus.GaugeValue, float64(m.last.EndedAt.UnixMilli())/1000)
