@@ -15,8 +15,10 @@ const (
 	keptFor = 5 * time.Second
 	// keptBytes bounds the products of a [View], and its planograms, by what they take of memory.
 	keptBytes = 4 << 20
-	// readAgain is how many products a new View reads at once, since the one before it knew them.
-	readAgain = 1000
+	// readAgain is how many products a new View reads at once, since the one before it knew them. While the catalogue changes many
+	// times a second that is no view's worth: only after one that was kept for readAgainAfter.
+	readAgain      = 1000
+	readAgainAfter = time.Second
 	// pricesBack is how far back the prices of a View reach. An event that comes later after its door was opened is rare, and has
 	// them read for itself.
 	pricesBack = 24 * time.Hour
@@ -39,7 +41,9 @@ func (c *Cache) At(mark int64, now time.Time) *View {
 		c.current = newView(mark, now)
 	case last.mark < mark || !now.Before(last.until):
 		c.current = newView(mark, now)
-		c.current.again = last.products()
+		if now.Sub(last.began) >= readAgainAfter {
+			c.current.again = last.products()
+		}
 	case last.mark > mark: // somebody has read a later mark meanwhile
 		return newView(mark, now)
 	}
@@ -50,6 +54,7 @@ func (c *Cache) At(mark int64, now time.Time) *View {
 // returns is shared and must not be changed.
 type View struct {
 	mark  int64
+	began time.Time
 	until time.Time
 	since time.Time // from when on it has prices
 
@@ -64,7 +69,7 @@ type View struct {
 
 func newView(mark int64, now time.Time) *View {
 	return &View{
-		mark: mark, until: now.Add(keptFor), since: now.Add(-pricesBack),
+		mark: mark, began: now, until: now.Add(keptFor), since: now.Add(-pricesBack),
 		articles: map[int64]*Article{}, gtins: map[string]int64{}, planograms: map[int64]Planogram{},
 	}
 }

@@ -123,22 +123,31 @@ func TestWhatIsNotThereIsKeptToo(t *testing.T) {
 	}
 }
 
-// What the view before knew is read with the first that is missing, so that an old view costs one event and not each.
+// What the view before knew is read with the first that is missing, so that an old view costs one event and not each. While
+// views follow one another quickly it would cost each event all of it.
 func TestANewViewReadsAtOnceWhatTheOldOneKnew(t *testing.T) {
 	t.Parallel()
-	k := newKept(t)
-	tx := k.db.Read(t.Context())
-	create(t, inventory.NewCatalogue(k.db), inventory.Product{ProductID: 8, SKU: "eight", Name: "x"})
-	if _, err := k.At(1, k.now).Articles(tx, []int64{7, 8}, nil); err != nil {
-		t.Fatal(err)
-	}
-	view := k.At(2, k.now)
-	if _, err := view.Articles(tx, []int64{8}, nil); err != nil {
-		t.Fatal(err)
-	}
-	k.silently(999)
-	if got := k.price(view); got == 999 {
-		t.Error("product 7 was read alone")
+	for name, c := range map[string]struct {
+		kept  time.Duration
+		again bool
+	}{"of one that was kept for a while": {2 * time.Second, true}, "of one that was hardly kept": {100 * time.Millisecond, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKept(t)
+			tx := k.db.Read(t.Context())
+			create(t, inventory.NewCatalogue(k.db), inventory.Product{ProductID: 8, SKU: "eight", Name: "x"})
+			if _, err := k.At(1, k.now).Articles(tx, []int64{7, 8}, nil); err != nil {
+				t.Fatal(err)
+			}
+			view := k.At(2, k.now.Add(c.kept))
+			if _, err := view.Articles(tx, []int64{8}, nil); err != nil {
+				t.Fatal(err)
+			}
+			k.silently(999)
+			if again := k.price(view) != 999; again != c.again {
+				t.Errorf("product 7 was read with product 8: %t", again)
+			}
+		})
 	}
 }
 
