@@ -160,7 +160,7 @@ func TestUsage(t *testing.T) {
 		{"letters kept too short", []string{"serve", "--keep-dead-letters=30m"}, 1, []string{"--keep-dead-letters", "for ever"}},
 		{"keys kept too short", []string{"serve", "--keep-idempotency-keys=24h"}, 2, []string{"--keep-idempotency-keys", "72h"}},
 		{"no limit", []string{"serve", "--limit-user=fast"}, 2, []string{"--limit-user", "10/s:100"}},
-		{"no network", []string{"dev", "--trusted-proxy=10.0.0.0"}, 2, []string{"--trusted-proxy", "10.0.0.0"}},
+		{"no network", []string{"dev", "--trusted-proxy=10.0.0.0"}, 2, []string{"--trusted-proxy", `"10.0.0.0": write a network as 10.0.0.0/8`}},
 		{"archive without a date", []string{"archive"}, 2, []string{"--before"}},
 		{"archive of the future", []string{"archive", "--before=9999-01-01"}, 1, []string{"still to come"}},
 		{"no time", []string{"promotion", "create", "x", "--starts-at=now"}, 2, []string{"--starts-at", "2026-01-31", "`doortab promotion create --help`"}},

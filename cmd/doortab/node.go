@@ -167,7 +167,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	}
 	n.rest = admin.New(admin.Config{ //nolint:contextcheck // its handlers have each request's own
 		DB: n.db, Settlement: n.settlement, Claims: n.claims, Unlock: n.sendUnlock, Ready: n.ready, Metrics: n.registry,
-		Currency: n.config.Currency, Tasks: n.tasks, Limits: n.limits, Proxies: n.config.TrustedProxy, Logger: n.log,
+		Currency: n.config.Currency, Tasks: n.tasks, Limits: n.limits, Proxies: n.config.proxies(), Logger: n.log,
 		Hooks: admin.BrokerHooks{
 			Secret: n.config.MQTTHook, Username: n.config.MQTTUsername, Password: n.config.MQTTPassword, Authenticate: n.secrets.Authenticate,
 		},
