@@ -81,7 +81,7 @@ func (c *counter) claimUsual(w http.ResponseWriter, r *http.Request) {
 func (h *httpCounter) press(ctx context.Context, way promotion.Way, id, user int64) (got bool, err error) {
 	if way == theUsual {
 		status, _, err := h.post(ctx, fmt.Sprintf("/usual/%d/%d", id, user), nil, nil)
-		return status == http.StatusCreated, err
+		return answered(status, err)
 	}
 	number := settlement.FormatID(id)
 	var order struct{ Token string }
@@ -94,6 +94,11 @@ func (h *httpCounter) press(ctx context.Context, way promotion.Way, id, user int
 	for err == nil && status == http.StatusAccepted {
 		status, _, err = h.call(ctx, http.MethodGet, location, nil, nil)
 	}
+	return answered(status, err)
+}
+
+// answered tells a claim from a refusal.
+func answered(status int, err error) (got bool, _ error) {
 	if status == http.StatusConflict {
 		return false, err
 	}

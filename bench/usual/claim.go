@@ -63,8 +63,35 @@ func (d *Design) Claim(ctx context.Context, promotionID, userID int64) error {
 	if err != nil {
 		return fmt.Errorf("lock user %d: %w", userID, err)
 	}
+	release := hold(ctx, lock)
 	err = d.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error { return claim(tx, promotionID, userID) })
-	return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
+	return errors.Join(err, release())
+}
+
+// hold refreshes a lock until it is released. A lock that was lost all the same is no failure of what was done under it: the
+// unique key of claims has kept the user to one.
+func hold(ctx context.Context, lock *redislock.Lock) (release func() error) {
+	ctx = context.WithoutCancel(ctx)
+	refreshing, stop := context.WithCancel(ctx)
+	go func() {
+		ticker := time.NewTicker(lockLife / 3)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-refreshing.Done():
+				return
+			case <-ticker.C:
+				_ = lock.Refresh(refreshing, lockLife, nil) // the next one tries again
+			}
+		}
+	}()
+	return func() error {
+		stop()
+		if err := lock.Release(ctx); err != nil && !errors.Is(err, redislock.ErrLockNotHeld) {
+			return fmt.Errorf("release the user's lock: %w", err)
+		}
+		return nil
+	}
 }
 
 func claim(tx *gorm.DB, promotionID, userID int64) error {

@@ -1,13 +1,17 @@
 package usual_test
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"doortab/bench/usual"
+	"doortab/services/servicestest"
 )
 
 func TestUsersWhoPressTogetherGetWhatThereIs(t *testing.T) {
@@ -62,4 +66,51 @@ func TestAUserWithAClaimIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 	s.wantRows("SELECT quantity FROM promotion_goods", "4")
+}
+
+func TestAClaimStandsWhereItsLockWasLost(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	if err := s.Offer(t.Context(), 7, 5); err != nil {
+		t.Fatal(err)
+	}
+	hold, err := s.db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hold.ExecContext(t.Context(), "UPDATE promotion_goods SET quantity = 5 WHERE id = 7"); err != nil {
+		t.Fatal(err)
+	}
+	claimed := make(chan error, 1)
+	go func() { claimed <- s.Claim(context.WithoutCancel(t.Context()), 7, 42) }()
+	s.loseLock()
+	if err := errors.Join(hold.Rollback(), <-claimed); err != nil {
+		t.Error(err)
+	}
+	s.wantRows("SELECT user_id FROM promotion_claims", "42")
+}
+
+// loseLock waits for the one lock of a user and deletes it.
+func (s *shop) loseLock() {
+	s.t.Helper()
+	options, err := redis.ParseURL(servicestest.Redis(s.t).URL())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		keys, err := client.Keys(s.t.Context(), "usual:"+s.schema+":claim:*").Result()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if len(keys) == 1 {
+			if n, err := client.Del(s.t.Context(), keys[0]).Result(); n != 1 || err != nil {
+				s.t.Fatal(n, err)
+			}
+			return
+		}
+	}
 }

@@ -21,8 +21,9 @@ const workers = 16
 // shop is the usual design with the cabinets 1 and 2, which have 1000 units of each of the products 1 to 4.
 type shop struct {
 	*usual.Design
-	t  *testing.T
-	db *sql.DB
+	t      *testing.T
+	db     *sql.DB
+	schema string
 }
 
 func newShop(t *testing.T) *shop {
@@ -43,7 +44,9 @@ func newShop(t *testing.T) *shop {
 	if err := design.Fill(t.Context(), 2, 4, 1000, 0); err != nil {
 		t.Fatal(err)
 	}
-	return &shop{Design: design, t: t, db: databasetest.Open(t, dsn).SQL()}
+	_, schema, _ := strings.Cut(dsn, "/")
+	schema, _, _ = strings.Cut(schema, "?")
+	return &shop{Design: design, t: t, db: databasetest.Open(t, dsn).SQL(), schema: schema}
 }
 
 func (s *shop) wantRows(query string, want ...string) {
