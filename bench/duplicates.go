@@ -107,7 +107,7 @@ func (r *resends) answered(p *product) func(context.Context, time.Duration) (flo
 		if repeats := p.repeats.Load() - before; err == nil && repeats != fed.all {
 			err = fmt.Errorf("of %d resent events %d were answered as repeats", fed.all, repeats)
 		}
-		return fed.perSecond, err
+		return fed.perSecond(), err
 	}
 }
 

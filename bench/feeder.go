@@ -29,10 +29,12 @@ func newFeeder(i *intake.Intake, window int) *feeder {
 
 // fed is what a turn of feeding came to.
 type fed struct {
-	perSecond float64       // acknowledged within the time, without those in the window at its end
-	all       int64         // acknowledged, those too
-	took      time.Duration // until the last of them
+	all  int64         // acknowledged
+	took time.Duration // until the last of them
 }
+
+// perSecond counts as the usual design's is: all that was begun, by the time until its end.
+func (f fed) perSecond() float64 { return float64(f.all) / f.took.Seconds() }
 
 // feed keeps the window full for d, or until next returns io.EOF, and waits until the last delivery is acknowledged.
 func (p *product) feed(ctx context.Context, d time.Duration, next func() (settlement.Delivery, error)) (result fed, err error) {
@@ -51,7 +53,6 @@ func (p *product) feed(ctx context.Context, d time.Duration, next func() (settle
 	if err = f.fill(ctx, started.Add(d), next); err != nil {
 		return result, err
 	}
-	result.perSecond = float64(f.acknowledged.Load()) / time.Since(started).Seconds()
 	err = f.drain(ctx)
 	result.all, result.took = f.acknowledged.Load(), time.Since(started)
 	return result, err

@@ -51,7 +51,7 @@ func (d *duel) evidence(ctx context.Context, l *Lab) (perSecond float64, err err
 	}
 	fed, err := d.product.feed(ctx, drainLimit, each(events))
 	d.acknowledged += fed.all
-	return float64(fed.all) / fed.took.Seconds(), err
+	return fed.perSecond(), err
 }
 
 // each delivers events one by one.

@@ -124,7 +124,7 @@ func (d *duel) nextUsual() usual.Event { return usualEvent(d.same.next()) }
 func (d *duel) doortab(ctx context.Context, slice time.Duration) (perSecond float64, err error) {
 	err = d.cost.around(ctx, d.lab, func() (int64, error) {
 		fed, err := d.product.feed(ctx, slice, d.next)
-		perSecond = fed.perSecond
+		perSecond = fed.perSecond()
 		d.acknowledged += fed.all
 		return fed.all, err
 	})

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -38,7 +39,7 @@ type Config struct {
 	// DSN has go-sql-driver's form: user:password@tcp(host:port)/schema or user@unix(/path)/schema.
 	DSN string
 	// Pool is the number of connections, open and idle alike; 16 where it is 0. Keep it below
-	// the server's max_connections, shared by all processes.
+	// the server's max_connections, shared by all processes. Turns take no more beside it.
 	Pool int
 	// AnswerWait bounds each wait for the server's answer; 30 s where it is 0. It must exceed
 	// [LockWait], else a wait for a lock would look like a broken connection. A migration of
@@ -50,9 +51,10 @@ type Config struct {
 
 // DB is an open database. It is safe for concurrent use.
 type DB struct {
-	gorm *gorm.DB
-	sql  *sql.DB
-	log  *slog.Logger
+	gorm  *gorm.DB
+	sql   *sql.DB
+	turns *sql.DB // connections that hold named locks, see [DB.Turn]
+	log   *slog.Logger
 }
 
 // Open prepares the pool without waiting for the server: a server that is down shows at the
@@ -66,14 +68,11 @@ func Open(config Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database DSN: %w", err)
 	}
-	pool := sql.OpenDB(&connector{inner})
 	size := config.Pool
 	if size <= 0 {
 		size = defaultPool
 	}
-	pool.SetMaxOpenConns(size)
-	pool.SetMaxIdleConns(size)
-	pool.SetConnMaxLifetime(3 * time.Minute)
+	pool := newPool(&connector{inner}, size)
 
 	log := config.Logger
 	if log == nil {
@@ -90,7 +89,15 @@ func Open(config Config) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), pool.Close())
 	}
-	return &DB{gorm: handle, sql: pool, log: log}, nil
+	return &DB{gorm: handle, sql: pool, turns: newPool(inner, size), log: log}, nil
+}
+
+func newPool(c driver.Connector, size int) *sql.DB {
+	pool := sql.OpenDB(c)
+	pool.SetMaxOpenConns(size)
+	pool.SetMaxIdleConns(size)
+	pool.SetConnMaxLifetime(3 * time.Minute)
+	return pool
 }
 
 // Now is the time as the database keeps it: UTC, cut to the millisecond.
@@ -124,5 +131,5 @@ func remedy(err error) string {
 	}
 }
 
-// Close ends the pool.
-func (db *DB) Close() error { return db.sql.Close() }
+// Close ends the connections.
+func (db *DB) Close() error { return errors.Join(db.sql.Close(), db.turns.Close()) }

@@ -2,7 +2,6 @@ package database
 
 import (
 	"context"
-	"database/sql"
 	"strings"
 )
 
@@ -12,20 +11,24 @@ func LockName(prefix string) string {
 	return "CONCAT('doortab-" + prefix + "', LEFT(SHA2(DATABASE(), 256), 32))"
 }
 
-// takeTurns returns what gives the locks back.
-func takeTurns(ctx context.Context, conn *sql.Conn, turns []string) (leave func()) {
-	if len(turns) == 0 {
+// Turn takes named locks for processes that would get in each other's way, in the order of names, which must be the same
+// everywhere, and keeps them until leave is called. They only save work: who doesn't get one within a second goes on without it and
+// those behind it. The locks have connections of their own, so that no transaction waits for one that waits for a turn.
+func (db *DB) Turn(ctx context.Context, names []string) (leave func()) {
+	conn, err := db.turns.Conn(ctx)
+	if err != nil {
 		return func() {}
 	}
-	args := make([]any, len(turns))
-	for i, turn := range turns {
-		args[i] = turn
+	args := make([]any, len(names))
+	for i, name := range names {
+		args[i] = name
 	}
-	locks := strings.Repeat(", GET_LOCK(CONCAT("+LockName("")+", '-', ?), 1)", len(turns))
-	_, failed := conn.ExecContext(ctx, "DO "+locks[2:], args...)
+	locks := strings.Repeat(" AND GET_LOCK(CONCAT("+LockName("")+", '-', ?), 1)", len(names))
+	_, failed := conn.ExecContext(ctx, "DO "+strings.TrimPrefix(locks, " AND "), args...)
 	return func() {
-		if _, err := conn.ExecContext(ctx, "DO RELEASE_ALL_LOCKS()"); err != nil || failed != nil {
+		if _, err := conn.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_ALL_LOCKS()"); err != nil || failed != nil {
 			discard(conn)
 		}
+		_ = conn.Close()
 	}
 }

@@ -13,7 +13,11 @@ import (
 	"doortab/database"
 )
 
-func turns(names ...string) func() []string { return func() []string { return names } }
+// inTurn works in a transaction of its own.
+func inTurn(ctx context.Context, db *database.DB, work func(tx *gorm.DB) error, names ...string) error {
+	defer db.Turn(ctx, names)()
+	return db.InTx(ctx, work)
+}
 
 // Who shares a turn works one after the other, also with a failure in between; who doesn't, at the same time.
 func TestTurns(t *testing.T) {
@@ -25,7 +29,7 @@ func TestTurns(t *testing.T) {
 		db := open(t, database.Config{DSN: dsn})
 		all.Go(func() error {
 			for round := range 5 {
-				err := db.InTurns(t.Context(), turns("1", "2"), func(tx *gorm.DB, _ int) error {
+				err := inTurn(t.Context(), db, func(tx *gorm.DB) error {
 					if inside.Add(1) > 1 {
 						met.Add(1)
 					}
@@ -34,7 +38,7 @@ func TestTurns(t *testing.T) {
 						return errors.New("fails")
 					}
 					return add(tx, 1)
-				})
+				}, "1", "2")
 				if (err != nil) != (round == n) {
 					return err
 				}
@@ -49,34 +53,43 @@ func TestTurns(t *testing.T) {
 	if n := value(t, db, 1); n != 16 || met.Load() > 0 {
 		t.Errorf("%d of 16 were counted, %d met another in its turn", n, met.Load())
 	}
-	err := db.InTurns(t.Context(), turns("1"), func(*gorm.DB, int) error {
-		return open(t, database.Config{DSN: dsn}).InTurns(t.Context(), turns("2"), func(*gorm.DB, int) error { return nil })
-	})
-	if err != nil {
-		t.Error(err)
+	defer db.Turn(t.Context(), []string{"1"})()
+	defer open(t, database.Config{DSN: dsn}).Turn(t.Context(), []string{"2"})()
+	const holder = "SELECT COALESCE(IS_USED_LOCK(CONCAT(?, '-', ?)), 0)"
+	var prefix string
+	var holders [2]int64
+	err := db.SQL().QueryRow("SELECT " + database.LockName("")).Scan(&prefix)
+	for n := range holders {
+		err = errors.Join(err, db.SQL().QueryRow(holder, prefix, n+1).Scan(&holders[n]))
+	}
+	if err != nil || holders[0] == 0 || holders[1] == 0 || holders[0] == holders[1] {
+		t.Errorf("the turns are those of connections %v: %v", holders, err)
 	}
 }
 
-// A turn saves work and decides nothing: who doesn't get it goes on.
+// A turn saves work and decides nothing: who doesn't get it goes on, after one second for all its names together.
 func TestATurnThatIsNotGivenBack(t *testing.T) {
 	t.Parallel()
 	db, dsn := counters(t)
-	taken, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	go func() {
-		ended <- db.InTurns(context.Background(), turns("7"), func(*gorm.DB, int) error {
-			close(taken)
-			<-release
-			return nil
-		})
-	}()
-	<-taken
+	names := []string{"7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18"}
+	leave := db.Turn(t.Context(), names)
+	defer leave()
 	began := time.Now()
-	err := open(t, database.Config{DSN: dsn}).InTurns(t.Context(), turns("7"), func(tx *gorm.DB, _ int) error { return add(tx, 1) })
+	err := inTurn(t.Context(), open(t, database.Config{DSN: dsn}), func(tx *gorm.DB) error { return add(tx, 1) }, names...)
 	if waited := time.Since(began); err != nil || waited < 500*time.Millisecond || waited > 10*time.Second {
 		t.Errorf("after %s: %v", waited, err)
 	}
-	close(release)
-	if err := <-ended; err != nil {
+}
+
+// Each holder of a turn also needs a connection for its transaction.
+func TestTurnsTakeNoConnectionFromTransactions(t *testing.T) {
+	t.Parallel()
+	_, dsn := counters(t)
+	db := open(t, database.Config{DSN: dsn, Pool: 2})
+	for _, name := range []string{"1", "2"} {
+		defer db.Turn(t.Context(), []string{name})()
+	}
+	if err := db.InTx(t.Context(), func(tx *gorm.DB) error { return add(tx, 1) }); err != nil {
 		t.Error(err)
 	}
 }

@@ -39,16 +39,9 @@ func (db *DB) Snapshot(ctx context.Context, read func(tx *gorm.DB) error) error 
 // InTxCounted is [DB.InTx] for work that goes about its later attempts differently; the
 // first attempt is 1.
 func (db *DB) InTxCounted(ctx context.Context, work func(tx *gorm.DB, attempt int) error) error {
-	return db.InTurns(ctx, func() []string { return nil }, work)
-}
-
-// InTurns is [DB.InTxCounted] for processes that get in each other's way: before an attempt begins, it takes the named locks that
-// turns gives, in that order, which must be the same everywhere, and keeps them until the attempt has ended. They only save
-// work: who doesn't get one within a second, goes on without.
-func (db *DB) InTurns(ctx context.Context, turns func() []string, work func(tx *gorm.DB, attempt int) error) error {
 	wait := txFirstWait
 	for attempt := 1; ; attempt++ {
-		err := db.once(ctx, turns(), func(tx *gorm.DB) error { return work(tx, attempt) })
+		err := db.once(ctx, func(tx *gorm.DB) error { return work(tx, attempt) })
 		class := ClassOf(err)
 		if err == nil || attempt == txTries || (class != Retry && class != Unknown) || stuck(err, attempt) {
 			return err
@@ -75,14 +68,13 @@ type finalError struct{ error }
 
 func (e *finalError) Unwrap() error { return e.error }
 
-func (db *DB) once(ctx context.Context, turns []string, work func(tx *gorm.DB) error) (err error) {
+func (db *DB) once(ctx context.Context, work func(tx *gorm.DB) error) (err error) {
 	conn, err := db.sql.Conn(ctx)
 	if err != nil {
 		return &connectError{err}
 	}
 	defer func() { _ = conn.Close() }()
 	ctx = context.WithoutCancel(ctx)
-	defer takeTurns(ctx, conn, turns)()
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)

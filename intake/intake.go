@@ -10,6 +10,7 @@ package intake
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +22,8 @@ import (
 )
 
 const (
-	defaultWorkers  = 4
+	leastWorkers    = 3 // by default
+	mostWorkers     = 8
 	defaultQueue    = 8192
 	defaultMaxGroup = 1000
 	maxGroupBytes   = 4 << 20  // keeps one INSERT of payloads far below max_allowed_packet
@@ -41,7 +43,8 @@ type Config struct {
 	// Send publishes a receipt without waiting. It may drop it in the end: the cabinet asks again.
 	Send func(topic string, payload []byte)
 	// Workers, Queue and MaxGroup bound the work: groups settled at once, messages waiting in
-	// all, messages in one group. 4, 8192 and 1000 where they are 0.
+	// all, messages in one group. Where they are 0: one more than there are processors, from 3 to 8;
+	// 8192; 1000.
 	Workers, Queue, MaxGroup int
 	// GiveUpAfter is how long an event is retried that cannot be written for a reason of no
 	// known class, before it is kept as a dead letter; 30 s where it is 0.
@@ -56,7 +59,7 @@ func (c Config) withDefaults() Config {
 			*value = otherwise
 		}
 	}
-	orDefault(&c.Workers, defaultWorkers)
+	orDefault(&c.Workers, min(max(leastWorkers, runtime.GOMAXPROCS(0)+1), mostWorkers))
 	orDefault(&c.Queue, defaultQueue)
 	orDefault(&c.MaxGroup, defaultMaxGroup)
 	if c.GiveUpAfter <= 0 {
@@ -118,22 +121,24 @@ func (i *Intake) Run(ctx context.Context) {
 
 func (i *Intake) work(ctx context.Context, worker int) {
 	for {
-		taken := i.queues.take(ctx, worker, i.MaxGroup)
-		if taken.messages == nil {
+		chosen, cabinets := i.queues.choose(ctx, worker, i.MaxGroup)
+		if chosen == nil {
 			return
 		}
+		turn := i.Settlement.Turn(ctx, cabinets)
+		taken := i.queues.take(chosen, i.MaxGroup, turn.Covers)
 		i.metrics.groups.Observe(float64(len(taken.messages)))
 		i.hands[worker].take(taken.messages)
-		i.settle(ctx, taken.messages)
+		i.settle(ctx, taken.messages, turn)
 		i.hands[worker].finish()
 		i.queues.giveBack(taken)
 	}
 }
 
-// settle tries the group until each message has an outcome or has left it.
-func (i *Intake) settle(ctx context.Context, group []Message) {
+// settle tries the group until each message has an outcome or has left it. Only the first time is in the turn.
+func (i *Intake) settle(ctx context.Context, group []Message, turn *settlement.Turn) {
 	for wait := newBackoff(maxGroupPause); ; {
-		group = i.tryGroup(ctx, group)
+		group = i.tryGroup(ctx, group, turn)
 		if len(group) == 0 || !wait.pause(ctx) {
 			return
 		}
@@ -141,10 +146,11 @@ func (i *Intake) settle(ctx context.Context, group []Message) {
 }
 
 // tryGroup settles once, and returns the messages that the database had no room for.
-func (i *Intake) tryGroup(ctx context.Context, group []Message) []Message {
+func (i *Intake) tryGroup(ctx context.Context, group []Message, turn *settlement.Turn) []Message {
 	started := time.Now()
 	var again []Message
 	i.Settlement.SettleAnd(ctx, deliveries(group), func(answers []settlement.Answer) {
+		turn.Leave() // others may go on while the receipts leave
 		i.metrics.seconds.Observe(time.Since(started).Seconds())
 		again = i.finishGroup(ctx, group, answers)
 	})

@@ -20,6 +20,7 @@ type queues struct {
 type queue struct {
 	waiting []Message // in order of arrival
 	inHand  map[int64]struct{}
+	chosen  bool // by a worker that is about to take a share of it
 }
 
 // share is what one worker has taken of a queue: messages of cabinets that are its alone until it gives them back.
@@ -56,46 +57,65 @@ func (q *queues) wake() {
 	}
 }
 
-// take is the natural batch of a worker: what has queued up, as soon as there is something. It never waits for more. Without
-// messages: ctx has ended.
-func (q *queues) take(ctx context.Context, worker, most int) share {
+// choose waits for a queue with something to take, and keeps other workers from it until the caller takes its share, which has
+// something for sure. The cabinets are those that it would get now. nil: ctx has ended.
+func (q *queues) choose(ctx context.Context, worker, most int) (of *queue, cabinets []int64) {
 	for ctx.Err() == nil {
-		if s := q.next(worker, most); s.messages != nil {
-			return s
+		if of, cabinets = q.next(worker, most); of != nil {
+			return of, cabinets
 		}
 		select {
 		case <-ctx.Done():
 		case <-q.ready:
 		}
 	}
-	return share{}
+	return nil, nil
 }
 
-func (q *queues) next(worker, most int) share {
+func (q *queues) next(worker, most int) (of *queue, cabinets []int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for n := range q.list {
 		of := &q.list[(worker+n)%len(q.list)]
-		if messages := of.cut(most); messages != nil {
-			return share{messages, of}
+		if of.chosen {
+			continue
+		}
+		if count := of.ready(most, anyCabinet); count > 0 {
+			of.chosen = true
+			for n := range of.waiting[:count] {
+				cabinets = append(cabinets, of.waiting[n].DeviceID)
+			}
+			return of, cabinets
 		}
 	}
-	return share{}
+	return nil, nil
 }
 
-// cut takes from the front until there is enough or a cabinet comes that is in somebody's hand.
-func (q *queue) cut(most int) []Message {
+func anyCabinet(int64) bool { return true }
+
+// take is the natural batch of a worker: what has queued up at the front of a queue that it has chosen, of cabinets that it may
+// settle. It never waits for more.
+func (q *queues) take(of *queue, most int, may func(deviceID int64) bool) share {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	of.chosen = false
+	return share{of.cut(of.ready(most, may)), of}
+}
+
+// ready counts from the front until there is enough or a cabinet comes that is in somebody's hand.
+func (q *queue) ready(most int, may func(deviceID int64) bool) int {
 	count, size := 0, 0
 	for ; count < min(most, len(q.waiting)) && size < maxGroupBytes; count++ {
 		m := &q.waiting[count]
-		if _, taken := q.inHand[m.DeviceID]; taken {
+		if _, taken := q.inHand[m.DeviceID]; taken || !may(m.DeviceID) {
 			break
 		}
 		size += len(m.Payload)
 	}
-	if count == 0 {
-		return nil
-	}
+	return count
+}
+
+func (q *queue) cut(count int) []Message {
 	group := slices.Clone(q.waiting[:count])
 	q.waiting = slices.Delete(q.waiting, 0, count)
 	for n := range group {

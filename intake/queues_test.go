@@ -33,21 +33,51 @@ func TestAnIdleWorkerHelpsWithCabinetsThatNobodyHasInHand(t *testing.T) {
 		}
 	}
 	q.put(message(2, "2a"))
-	first := q.next(0, 10)
+	next := func(worker int) share {
+		of, _ := q.next(worker, 10)
+		if of == nil {
+			return share{}
+		}
+		return q.take(of, 10, anyCabinet)
+	}
+	first := next(0)
 	expect(first, "2a")
 	q.put(message(4, "4a"))
 	q.put(message(2, "2b"))
 	q.put(message(4, "4b"))
-	second := q.next(1, 10)
+	second := next(1)
 	expect(second, "4a") // 2b would overtake 2a
-	expect(q.next(1, 10))
+	expect(next(1))
 	q.put(message(1, "1a"))
 	q.giveBack(first)
-	expect(q.next(0, 10), "2b") // its own before another's
-	expect(q.next(1, 10), "1a")
-	expect(q.next(0, 10))
+	expect(next(0), "2b") // its own before another's
+	expect(next(1), "1a")
+	expect(next(0))
 	q.giveBack(second)
-	expect(q.next(1, 10), "4b")
+	expect(next(1), "4b")
+}
+
+// Who waits for its turn finds what came meanwhile, as far as the turn goes, and no other worker takes it away.
+func TestAChosenQueueIsLeftToWhoChoseIt(t *testing.T) {
+	t.Parallel()
+	q := newQueues(2, 100)
+	q.put(message(2, "2a"))
+	of, cabinets := q.next(0, 10)
+	if !slices.Equal(cabinets, []int64{2}) {
+		t.Errorf("cabinets %v", cabinets)
+	}
+	for _, m := range []Message{message(2, "2b"), message(4, "4a"), message(2, "2c")} {
+		q.put(m)
+	}
+	if other, _ := q.next(1, 10); other != nil {
+		t.Error("two workers chose one queue")
+	}
+	if got := names(q.take(of, 10, func(id int64) bool { return id == 2 })); !slices.Equal(got, []string{"2a", "2b"}) {
+		t.Errorf("took %v", got)
+	}
+	if other, cabinets := q.next(1, 10); other != of || !slices.Equal(cabinets, []int64{4}) {
+		t.Errorf("a helper finds %v", cabinets)
+	}
 }
 
 // Several workers on few cabinets: each message is taken once, those of a cabinet in order and never two at a time.
@@ -89,7 +119,8 @@ func TestManyWorkersShareFewCabinets(t *testing.T) {
 	var crew sync.WaitGroup
 	for worker := range workers {
 		crew.Go(func() {
-			for s := q.take(ctx, worker, 3); s.messages != nil; s = q.take(ctx, worker, 3) {
+			for of, _ := q.choose(ctx, worker, 3); of != nil; of, _ = q.choose(ctx, worker, 3) {
+				s := q.take(of, 3, anyCabinet)
 				seize(s)
 				note(share{slices.Clone(s.messages), s.of})
 				q.giveBack(s)

@@ -168,7 +168,7 @@ func fail(items []*item, err error) {
 // try runs the transaction, again where R5 and R6 say so.
 func (s *Service) try(ctx context.Context, items []*item, locking database.Locking) (kept *batch, err error) {
 	var written time.Time
-	err = s.db.InTurns(ctx, func() []string { return s.turns(items) }, func(tx *gorm.DB, attempt int) error {
+	err = s.db.InTxCounted(ctx, func(tx *gorm.DB, attempt int) error {
 		s.metrics.attempts.WithLabelValues(strconv.Itoa(attempt)).Inc()
 		err := s.guard(func() (err error) {
 			kept, err = s.keep(tx, items, max(locking, database.LockingFor(attempt)), s.looksFirst(attempt))

@@ -1,6 +1,7 @@
 package settlement
 
 import (
+	"context"
 	"errors"
 	"strconv"
 
@@ -12,7 +13,7 @@ const (
 	turnsAfterConflict = 1000
 	// turnClasses is how many parts the cabinets have that take turns apart: a multiple of the usual numbers of workers, each
 	// of which has cabinets of its own.
-	turnClasses = 16
+	turnClasses = 60
 )
 
 // errKnown tells that an event of the group is settled already.
@@ -26,19 +27,42 @@ func (s *Service) noteConflict(err error) {
 	}
 }
 
-// turns names the parts that a group's cabinets belong to, ascending; none where nobody is in the way.
-func (s *Service) turns(items []*item) (names []string) {
+// Turn is the time in which no other process settles events of some cabinets.
+type Turn struct {
+	free    bool // nobody takes turns
+	classes [turnClasses]bool
+	leave   func() // nil: there is none to be left
+}
+
+// Turn waits for the turn of these cabinets, no more than about a second; where no other process is in the way, it doesn't wait at
+// all. What waits is best cut into a group afterwards: more has come by then.
+func (s *Service) Turn(ctx context.Context, deviceIDs []int64) *Turn {
 	if !s.takeTurns.next() {
-		return nil
+		return &Turn{free: true}
 	}
-	var classes []int64
-	for _, it := range items {
-		if it.event != nil {
-			classes = append(classes, it.key.deviceID%turnClasses)
+	t := &Turn{}
+	for _, id := range deviceIDs {
+		t.classes[turnClass(id)] = true
+	}
+	var names []string
+	for class, taken := range t.classes {
+		if taken {
+			names = append(names, strconv.Itoa(class))
 		}
 	}
-	for _, class := range distinct(classes) {
-		names = append(names, strconv.FormatInt(class, 10))
-	}
-	return names
+	t.leave = s.db.Turn(ctx, names)
+	return t
 }
+
+// Covers tells whether the turn is this cabinet's too.
+func (t *Turn) Covers(deviceID int64) bool { return t.free || t.classes[turnClass(deviceID)] }
+
+// Leave ends the turn, if it has not ended yet.
+func (t *Turn) Leave() {
+	if t.leave != nil {
+		t.leave()
+		t.leave = nil
+	}
+}
+
+func turnClass(deviceID int64) int { return int(uint64(deviceID) % turnClasses) } //nolint:gosec // any spread will do

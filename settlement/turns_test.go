@@ -28,7 +28,10 @@ func TestTwoProcessesOfTheSameCabinetsTakeTurns(t *testing.T) {
 					device := int64(1001 + n%3)
 					group = append(group, deliveriesOf(device, sale(device, fmt.Sprint(p, "-", g, "-", n), 7, 1, 8, 2))...)
 				}
-				for _, a := range s.Settle(context.Background(), group) {
+				turn := s.Turn(context.Background(), []int64{1001, 1002, 1003})
+				answers := s.Settle(context.Background(), group)
+				turn.Leave()
+				for _, a := range answers {
 					if a.Err != nil || a.Receipt.Duplicate {
 						return fmt.Errorf("%+v", a)
 					}

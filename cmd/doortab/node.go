@@ -59,7 +59,7 @@ type nodeConfig struct {
 	HTTPTLSKey   string `name:"http-tls-key" placeholder:"FILE" help:"PEM file of its key."`
 	PprofAddr    string `name:"pprof-addr" placeholder:"ADDR" help:"Loopback address for Go's profiles, under /debug/pprof/; off without it."`
 	Currency     string `default:"CNY" help:"ISO 4217 code of every price."`
-	Workers      int    `default:"4" min:"1" max:"1000" help:"Groups of events settled at one time."`
+	Workers      int    `default:"0" min:"0" max:"1000" help:"Groups of events settled at one time; 0: one more than processors, from 3 to 8."`
 	MaxGroup     int    `default:"1000" min:"1" max:"10000" help:"Events in one group."`
 	limitFlags
 
