@@ -13,6 +13,7 @@ var claimsPart = part{
 	goals: []goal{
 		{label: "Redis way, claims ÷ usual design", value: byRatio, must: 10, aim: 10},
 		{label: "Redis way, refusals ÷ usual design", value: byDetail("redis_refused_ratio"), must: 10, aim: 10},
+		{label: "Redis way, units taken ÷ bare EVALSHA", value: byDetail("redis_taken_of_bare"), must: 0.5, aim: 0.5},
 		{label: "Redis way, refusals ÷ bare EVALSHA", value: byDetail("redis_refused_of_bare"), must: 0.5, aim: 0.5},
 		{label: "database way, claims ÷ usual design", value: byDetail("database_claimed_ratio"), must: 5, aim: 5},
 		{label: "database way, refusals ÷ usual design", value: byDetail("database_refused_ratio"), must: 5, aim: 5},
@@ -45,9 +46,13 @@ func measureClaims(ctx context.Context, l *Lab) (f Figure, err error) {
 	f.Details["usual_workers"] = float64(c.crew)
 	detailWays(f.Details, "claimed", claimed)
 	detailWays(f.Details, "refused", refused)
+	if f.Details["redis_taken"], err = c.burst(ctx, l); err != nil {
+		return f, err
+	}
 	if err := l.bareScripts(ctx, f.Details); err != nil {
 		return f, err
 	}
+	f.Details["redis_taken_of_bare"] = ratio(f.Details["redis_taken"], f.Details["bare_claimed"])
 	return f, c.crowds(ctx, l, f.Details)
 }
 

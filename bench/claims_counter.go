@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"gorm.io/gorm"
 
 	"doortab/bench/usual"
@@ -31,7 +32,8 @@ type counter struct {
 	service       *claims.Service
 	tokens        *promotion.Tokens
 	design        *usual.Design
-	crew          int // of the usual design
+	metrics       *prometheus.Registry // of the service
+	crew          int                  // of the usual design
 	users         atomic.Int64
 	offers        int64 // of the usual design
 }
@@ -68,7 +70,8 @@ func (c *counter) prepare(ctx context.Context, l *Lab) (err error) {
 	if err != nil {
 		return err
 	}
-	c.service = claims.New(claims.Config{DB: c.db, Redis: c.redis, Logger: l.log})
+	c.metrics = prometheus.NewRegistry()
+	c.service = claims.New(claims.Config{DB: c.db, Redis: c.redis, Logger: l.log, Metrics: c.metrics})
 	c.tokens = promotion.NewTokens(c.db)
 	c.design, err = usual.Open(c.usualDSN, l.servers.Redis.URL(), crews[len(crews)-1])
 	return err
@@ -112,12 +115,7 @@ func (c *counter) press(ctx context.Context, way promotion.Way, id, user int64) 
 	if way == theUsual {
 		return whetherUsual(c.design.Claim(ctx, id, user))
 	}
-	purpose := promotion.Purpose{PromotionID: id, UserID: user, App: claimsApp}
-	token, _, err := c.tokens.Issue(ctx, purpose, time.Now())
-	if err != nil {
-		return false, err
-	}
-	claim, err := c.service.Claim(ctx, claims.Request{Purpose: purpose, Token: token, Quantity: 1})
+	claim, err := c.claim(ctx, id, user)
 	var refused promotion.Refusal
 	switch {
 	case errors.As(err, &refused):
@@ -127,6 +125,16 @@ func (c *counter) press(ctx context.Context, way promotion.Way, id, user int64) 
 	default:
 		return err == nil, err
 	}
+}
+
+// claim is a press in process, and may be answered as pending.
+func (c *counter) claim(ctx context.Context, id, user int64) (promotion.Claim, error) {
+	purpose := promotion.Purpose{PromotionID: id, UserID: user, App: claimsApp}
+	token, _, err := c.tokens.Issue(ctx, purpose, time.Now())
+	if err != nil {
+		return promotion.Claim{}, err
+	}
+	return c.service.Claim(ctx, claims.Request{Purpose: purpose, Token: token, Quantity: 1})
 }
 
 func whetherUsual(err error) (got bool, failed error) {

@@ -53,12 +53,14 @@ func (c *counters) end(s *sale, claim promotion.Claim, err error) {
 	}
 }
 
-// written tells those who wait what became of an entry.
-func (c *counters) written(claimID int64, claim promotion.Claim) {
+// written tells those who wait what became of an entry. Another process may have minted the id of a sale for one of its own.
+func (c *counters) written(entry promotion.Ask, claim promotion.Claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, s := range slices.Clone(c.sold[claimID]) {
-		c.end(s, claim, nil)
+	for _, s := range slices.Clone(c.sold[entry.ClaimID]) {
+		if s.ask.TokenID == entry.TokenID {
+			c.end(s, claim, nil)
+		}
 	}
 }
 

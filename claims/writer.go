@@ -159,7 +159,7 @@ func (c *counters) storeOnce(ctx context.Context, group []streamed) error {
 	}
 	c.tellRefused(ctx, group, made)
 	for i, entry := range group {
-		c.written(entry.ask.ClaimID, made[i])
+		c.written(entry.ask, made[i])
 	}
 	return nil
 }

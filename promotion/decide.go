@@ -41,8 +41,12 @@ func decide(p Promotion, f *facts, asks []Ask, left int64, now time.Time) *decis
 }
 
 func (d *decision) answer(a Ask) Claim {
-	if c, known := d.writtenBefore(a); known {
-		return c
+	c, known := d.withID(a)
+	if known && c.isOf(a) {
+		return c // an entry of the stream that is read again
+	}
+	if known { // two processes minted one id in one millisecond
+		a.ClaimID = 0
 	}
 	first, known := d.facts.byToken[a.TokenID]
 	if !known {
@@ -62,8 +66,8 @@ func (d *decision) answer(a Ask) Claim {
 	}
 }
 
-// writtenBefore finds what an entry of the stream that is read again has become.
-func (d *decision) writtenBefore(a Ask) (c Claim, known bool) {
+// withID finds the claim that has the id of an entry of the stream.
+func (d *decision) withID(a Ask) (c Claim, known bool) {
 	if a.Source == nil {
 		return Claim{}, false
 	}
@@ -73,10 +77,13 @@ func (d *decision) writtenBefore(a Ask) (c Claim, known bool) {
 	return c, known
 }
 
+// isOf tells whether the claim was written for an entry of the stream.
+func (c Claim) isOf(a Ask) bool { return c.TokenID == a.TokenID || c.TokenID == spareToken(a.ClaimID) }
+
 // repeat answers an ask whose token has made a claim. Of an entry of the stream that was another's, only the place is kept: it
-// must be known when it is read again.
+// must be known when it is read again. One whose id another claim has leaves nothing: what it took comes back with the end of the epoch.
 func (d *decision) repeat(a Ask, first Claim) Claim {
-	if a.Source != nil {
+	if a.Source != nil && a.ClaimID != 0 {
 		spare := a
 		spare.TokenID = spareToken(a.ClaimID)
 		d.refuseLate(spare, TokenUsed)
@@ -159,7 +166,7 @@ func (d *decision) claim(a Ask, state ClaimState, reason Refusal) Claim {
 	}
 }
 
-// id mints one that no other claim of the group has: among some thousands of one millisecond two are often equal.
+// id mints one that no other claim of the group has, not of those that other processes minted either.
 func (d *decision) id(a Ask) int64 {
 	if a.ClaimID != 0 {
 		return a.ClaimID

@@ -172,3 +172,34 @@ func TestAPromotionThatGivesNoUnitsHoldsNoLeases(t *testing.T) {
 		})
 	}
 }
+
+// Two processes may mint one id in one millisecond. Each person gets a claim of their own, also where entries are read again.
+func TestTwoEntriesWithOneClaimID(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	p, e := s.opened(10, 2)
+	if _, err := s.lease(p, e.Epoch, nil, promotion.Want{Bucket: 0, Need: 3}, promotion.Want{Bucket: 1, Need: 3}); err != nil {
+		t.Fatal(err)
+	}
+	one, two, three := streamed(e, 0, 1, 1), streamed(e, 1, 2, 1), streamed(e, 1, 3, 1)
+	two.ClaimID, three.ClaimID = one.ClaimID, one.ClaimID
+	claims := s.take(p, one, two)
+	claims = append(claims, s.take(p, three)...)
+	again := s.take(p, three, two, one)
+	for n, a := range []promotion.Ask{one, two, three} {
+		c := claims[n]
+		if c.UserID != a.UserID || c.TokenID != a.TokenID || c.State != promotion.Held || again[2-n].ClaimID != c.ClaimID {
+			t.Errorf("user %d has %+v, and read again %+v", a.UserID, c, again[2-n])
+		}
+	}
+	if n := s.number("SELECT COUNT(DISTINCT claim_id) FROM claims WHERE promotion_id = ? AND state = 'held'", p.PromotionID); n != 3 {
+		t.Errorf("%d claims", n)
+	}
+	late := streamed(e, 1, 4, 1) // of a token that a claim of another id has
+	late.ClaimID, late.TokenID, late.UserID = two.ClaimID, three.TokenID, three.UserID
+	for range 2 {
+		if c := s.take(p, late)[0]; c.ClaimID != claims[2].ClaimID {
+			t.Errorf("the token again: %+v", c)
+		}
+	}
+}

@@ -15,7 +15,7 @@ import (
 // facts is what a group of asks is decided by, read without locks: every write that follows from it is guarded.
 type facts struct {
 	byToken map[TokenID]Claim
-	written map[int64]Claim     // claims of entries that were written before
+	written map[int64]Claim     // claims of entries that were written before, and others' with the same id
 	users   map[int64]userCount // persons without a row are missing
 	leased  map[bucketKey]int64 // units that buckets' leases have left
 }
@@ -81,16 +81,7 @@ func (f *facts) readWritten(tx *gorm.DB, asks []Ask) error {
 	for _, c := range found {
 		f.written[c.ClaimID] = c
 	}
-	if err != nil {
-		return err
-	}
-	for _, a := range asks {
-		c, known := f.written[a.ClaimID]
-		if known && a.Source != nil && c.TokenID != a.TokenID && c.TokenID != spareToken(a.ClaimID) {
-			return fmt.Errorf("claim id %d %w: another claim has it", a.ClaimID, ErrInvalid)
-		}
-	}
-	return nil
+	return err
 }
 
 func (f *facts) readLeases(tx *gorm.DB, p Promotion, asks []Ask) error {

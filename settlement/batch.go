@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"doortab/cabinet"
-	"doortab/database"
 	"doortab/deadletter"
 	"doortab/door"
 )
@@ -17,7 +16,6 @@ import (
 type batch struct {
 	currency string
 	now      time.Time // the one time of the transaction
-	ids      map[int64]bool
 
 	settlements []settled
 	orders      []ordered
@@ -29,16 +27,6 @@ type batch struct {
 	doors       []door.Closing
 	jumps       []seqJump
 	gaps        []gap
-}
-
-// id mints an id that no other row of the batch has: they all share one millisecond.
-func (b *batch) id() int64 {
-	id := database.NewID(b.now)
-	for b.ids[id] {
-		id = database.NewID(b.now)
-	}
-	b.ids[id] = true
-	return id
 }
 
 // sort answers what needs no settlement of its own, and returns the fresh events.

@@ -55,7 +55,7 @@ func (b *batch) settle(books *books, it *item, v *verdict) {
 	receipt := b.plainReceipt(it, v.outcome, b.now, v.reasons...)
 	var orderID any
 	if v.hasOrder(it.event.Kind) {
-		id := b.id()
+		id := database.NewID(b.now)
 		books.reprice(it, v, id)
 		orderID, receipt.OrderID, receipt.TotalMinor = id, FormatID(id), v.totalMinor()
 		receipt.Lines = make([]cabinet.Line, len(v.lines))
@@ -112,7 +112,7 @@ func (b *batch) review(it *item, orderID any, v *verdict, digest []byte) {
 		conflictDigest = digest
 	}
 	b.reviews = append(b.reviews, []any{
-		b.id(), it.key.deviceID, it.key.closeEventID, orderID, conflictDigest,
+		database.NewID(b.now), it.key.deviceID, it.key.closeEventID, orderID, conflictDigest,
 		marshal(orEmpty(v.reasons)), marshal(orEmpty(v.evidence.Proposed)), marshal(orEmpty(v.evidence.Findings)), openReview, b.now,
 	})
 }

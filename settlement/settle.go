@@ -226,7 +226,7 @@ func (s *Service) keep(tx *gorm.DB, items []*item, locking database.Locking, loo
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{currency: s.rules.currency, now: database.Now(), ids: map[int64]bool{}}
+	b := &batch{currency: s.rules.currency, now: database.Now()}
 	fresh := b.sort(items, known)
 	books, err := s.judge(tx, b, fresh, known, locking)
 	if err != nil {
