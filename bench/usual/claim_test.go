@@ -83,15 +83,15 @@ func TestAClaimStandsWhereItsLockWasLost(t *testing.T) {
 	}
 	claimed := make(chan error, 1)
 	go func() { claimed <- s.Claim(context.WithoutCancel(t.Context()), 7, 42) }()
-	s.loseLock()
+	s.loseLock(claimed)
 	if err := errors.Join(hold.Rollback(), <-claimed); err != nil {
 		t.Error(err)
 	}
 	s.wantRows("SELECT user_id FROM promotion_claims", "42")
 }
 
-// loseLock waits for the one lock of a user and deletes it.
-func (s *shop) loseLock() {
+// loseLock waits for the one lock of a user and deletes it, while the claim waits for its row.
+func (s *shop) loseLock(claimed <-chan error) {
 	s.t.Helper()
 	options, err := redis.ParseURL(servicestest.Redis(s.t).URL())
 	if err != nil {
@@ -101,7 +101,12 @@ func (s *shop) loseLock() {
 	defer client.Close()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for range tick.C {
+	for {
+		select {
+		case err := <-claimed:
+			s.t.Fatalf("the claim did not wait for its row: %v", err)
+		case <-tick.C:
+		}
 		keys, err := client.Keys(s.t.Context(), "usual:"+s.schema+":claim:*").Result()
 		if err != nil {
 			s.t.Fatal(err)

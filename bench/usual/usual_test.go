@@ -44,8 +44,7 @@ func newShop(t *testing.T) *shop {
 	if err := design.Fill(t.Context(), 2, 4, 1000, 0); err != nil {
 		t.Fatal(err)
 	}
-	_, schema, _ := strings.Cut(dsn, "/")
-	schema, _, _ = strings.Cut(schema, "?")
+	schema, _, _ := strings.Cut(dsn[strings.LastIndex(dsn, "/")+1:], "?") // a socket's path has slashes too
 	return &shop{Design: design, t: t, db: databasetest.Open(t, dsn).SQL(), schema: schema}
 }
 
