@@ -15,7 +15,7 @@ func TestNumbersOutOfRangeAreRefused(t *testing.T) {
 		"dev --cabinets=0", "dev --cabinets=-1", "dev --duration=-5s", "dev --faults=11",
 		"simulate --token=t --rate=NaN", "simulate --token=t --resend=0s", "simulate --token=t --resend=-1s", "simulate --token=t --cabinets=0",
 		"simulate --token=t --miscount=1.5", "dev --miscount=NaN",
-		"serve --workers=-1", "serve --workers=0", "serve --max-group=0", "serve --database-pool=0", "serve --database-pool=-3",
+		"serve --workers=-1", "serve --workers=1001", "serve --max-group=0", "serve --database-pool=0", "serve --database-pool=-3",
 		"mosquitto passwords --file=f --every=-1s", "cabinet send --secret=s 1 {} --wait=-1s",
 		"dead-letters list --limit=0", "evidence --doors=3",
 	} {
