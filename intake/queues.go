@@ -82,8 +82,9 @@ func (q *queues) next(worker, most int) (of *queue, cabinets []int64) {
 		}
 		if count := of.ready(most, anyCabinet); count > 0 {
 			of.chosen = true
-			for n := range of.waiting[:count] {
-				cabinets = append(cabinets, of.waiting[n].DeviceID)
+			cabinets = make([]int64, count)
+			for n := range cabinets {
+				cabinets[n] = of.waiting[n].DeviceID
 			}
 			return of, cabinets
 		}
@@ -99,7 +100,16 @@ func (q *queues) take(of *queue, most int, may func(deviceID int64) bool) share 
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	of.chosen = false
-	return share{of.cut(of.ready(most, may)), of}
+	s := share{of.cut(of.ready(most, may)), of}
+	q.wakeFor(of)
+	return s
+}
+
+// wakeFor has a worker look at what is left: who looked meanwhile found nothing to take.
+func (q *queues) wakeFor(of *queue) {
+	if len(of.waiting) > 0 {
+		q.wake()
+	}
 }
 
 // ready counts from the front until there is enough or a cabinet comes that is in somebody's hand.
@@ -131,9 +141,7 @@ func (q *queues) giveBack(s share) {
 	for n := range s.messages {
 		delete(s.of.inHand, s.messages[n].DeviceID)
 	}
-	if len(s.of.waiting) > 0 {
-		q.wake()
-	}
+	q.wakeFor(s.of)
 }
 
 // oldest is how long the message that waits longest has been waiting; 0 where none does.

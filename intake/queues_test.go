@@ -69,11 +69,17 @@ func TestAChosenQueueIsLeftToWhoChoseIt(t *testing.T) {
 	for _, m := range []Message{message(2, "2b"), message(4, "4a"), message(2, "2c")} {
 		q.put(m)
 	}
+	for len(q.ready) > 0 { // a helper is woken, and finds nothing
+		<-q.ready
+	}
 	if other, _ := q.next(1, 10); other != nil {
 		t.Error("two workers chose one queue")
 	}
 	if got := names(q.take(of, 10, func(id int64) bool { return id == 2 })); !slices.Equal(got, []string{"2a", "2b"}) {
 		t.Errorf("took %v", got)
+	}
+	if len(q.ready) == 0 {
+		t.Error("nobody is woken for what is left")
 	}
 	if other, cabinets := q.next(1, 10); other != of || !slices.Equal(cabinets, []int64{4}) {
 		t.Errorf("a helper finds %v", cabinets)

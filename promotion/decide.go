@@ -166,7 +166,7 @@ func (d *decision) claim(a Ask, state ClaimState, reason Refusal) Claim {
 	}
 }
 
-// id mints one that no other claim of the group has, not of those that other processes minted either.
+// id mints one that no other claim of the group has, those with an id from another process included.
 func (d *decision) id(a Ask) int64 {
 	if a.ClaimID != 0 {
 		return a.ClaimID
